@@ -47,10 +47,15 @@ export const hostileNames: readonly string[] = [
 ];
 
 export class ConsoleBench {
-  readonly dataDir: string = mkdtempSync(join(tmpdir(), "stamp-console-"));
+  readonly dataDir: string;
   #console: ChildProcess | undefined;
   readonly #links: string[] = [];
   #waiting: (() => void) | undefined;
+
+  /** `dataDir`: folder of a stamp that is there already; absent: a folder of its own. */
+  constructor(dataDir: string = mkdtempSync(join(tmpdir(), "stamp-console-"))) {
+    this.dataDir = dataDir;
+  }
 
   /** Starts the stamp. The first start chooses its ports, and `settings`; later ones remember them. */
   async up(...settings: readonly string[]): Promise<void> {

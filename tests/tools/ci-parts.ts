@@ -102,8 +102,9 @@ export async function parts(): Promise<Part[]> {
         "tests/console/nodes.slow.ts",
         "tests/console/topology.slow.ts",
         "tests/console/drills.slow.ts",
+        "tests/console/geo.slow.ts",
       ],
-      timeoutMs: 10 * minutes,
+      timeoutMs: 20 * minutes,
     },
     {
       title: "signals of a real cluster, and the examples",

@@ -11,6 +11,7 @@ import { Accounts } from "./views/accounts.tsx";
 import { Data } from "./views/data.tsx";
 import { DrillsView } from "./views/drills/drills.tsx";
 import { Events } from "./views/events.tsx";
+import { GeoView } from "./views/geo/geo.tsx";
 import { Nodes } from "./views/nodes/nodes.tsx";
 import { Overview } from "./views/overview.tsx";
 import { Processes } from "./views/processes.tsx";
@@ -29,6 +30,7 @@ const views = [
   { path: "data", title: "Data" },
   { path: "accounts", title: "Accounts" },
   { path: "drills", title: "Drills" },
+  { path: "geo", title: "Geo" },
   { path: "events", title: "Events" },
 ];
 
@@ -85,6 +87,8 @@ function View({ path, source, data }: Sources & { readonly path: string }): JSX.
       return <Accounts source={source} data={data} />;
     case "drills":
       return <DrillsView source={source} data={data} />;
+    case "geo":
+      return <GeoView source={source} data={data} />;
     case "events":
       return <Events />;
     default:

@@ -16,13 +16,16 @@ export type {
   Value,
 } from "./data/data-model.ts";
 export type {
+  CopyRow,
   DiskRow,
+  DivergedReport,
   DrillRow,
   DrillRun,
   Drills,
   ExtentRow,
   FaultRow,
   Finding,
+  Geo,
   LatencyRow,
   NodeRow,
   Page,
@@ -31,6 +34,7 @@ export type {
   RangeRow,
   Snapshot,
   StampEvent,
+  StampRow,
   State,
   StreamRow,
 } from "./model.ts";

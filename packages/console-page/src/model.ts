@@ -209,6 +209,60 @@ export interface FaultRow {
   readonly isOver: boolean;
 }
 
+/** A stamp as the location service knows it. */
+export interface StampRow {
+  readonly name: string;
+  readonly location: string;
+  /** open, closed, draining, lost. */
+  readonly state: string;
+  readonly answers: boolean;
+  readonly trouble: string;
+  readonly usedBytes: number;
+  readonly totalBytes: number;
+  readonly accounts: number;
+}
+
+/** An account with a second stamp, or with an operation under way. */
+export interface CopyRow {
+  readonly name: string;
+  /** Primary stamp. */
+  readonly stamp: string;
+  /** Stamp with the copy; empty if there is none. */
+  readonly secondary: string;
+  readonly state: string;
+  /** True if the copy is complete. */
+  readonly isSeeded: boolean;
+  readonly queues: boolean;
+  /** Null if not known. */
+  readonly lagSeconds: number | null;
+  readonly lag: string;
+  readonly pending: string;
+  /** Step of the operation under way, in words; empty for none. */
+  readonly step: string;
+  readonly trouble: string;
+  /** Loss of a forced failover that began now, in words. */
+  readonly loss: string;
+}
+
+export interface Geo {
+  /** Address of the location service; empty if the console was told none. */
+  readonly at: string;
+  readonly stamps: readonly StampRow[];
+  readonly copies: readonly CopyRow[];
+  /** True if there are accounts that were not looked at. */
+  readonly more: boolean;
+}
+
+/** Rows of an account that only a deposed primary had. */
+export interface DivergedReport {
+  readonly stamp: string;
+  /** Why the report is not complete; empty if it is. */
+  readonly trouble: string;
+  /** Failover, what happened, table or container, blob or PartitionKey, RowKey, time of the write. */
+  readonly rows: readonly (readonly string[])[];
+  readonly more: boolean;
+}
+
 export interface Page<T> {
   readonly items: readonly T[];
   /** Where the next page begins; null behind the last item. */
@@ -225,6 +279,8 @@ export interface Source {
   coding(): Promise<readonly string[]>;
   drills(): Promise<Drills>;
   faults(): Promise<readonly FaultRow[]>;
+  geo(): Promise<Geo>;
+  diverged(account: string): Promise<readonly DivergedReport[]>;
   /** Role of the session: read, data, operate. */
   role(): Promise<string>;
   signOut(): Promise<void>;

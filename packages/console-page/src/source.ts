@@ -1,5 +1,5 @@
 /** Asks the console over HTTP, and follows it by server-sent events. Only this file and data/data-source.ts know HTTP. */
-import type { Drills, FaultRow, Page, Source } from "./model.ts";
+import type { DivergedReport, Drills, FaultRow, Geo, Page, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
 
@@ -104,6 +104,8 @@ export const source: Source = {
   coding: async () => (await page<string>("/api/coding", {})).items,
   drills: async () => (await (await answerOf("/api/drills", {})).json()) as Drills,
   faults: async () => (await page<FaultRow>("/api/faults", {})).items,
+  geo: async () => (await (await answerOf("/api/geo", {})).json()) as Geo,
+  diverged: async (account) => (await page<DivergedReport>("/api/diverged", { account })).items,
   role: async () => ((await (await answerOf("/api/session", {})).json()) as { readonly role: string }).role,
   async signOut() {
     await asked("/api/sign-out", { method: "POST" }).catch(() => undefined);

@@ -34,7 +34,7 @@ interface AddOptions {
 
 const states = { open: StampState.OPEN, closed: StampState.CLOSED, draining: StampState.DRAINING } as const;
 
-const addressKind = kindOf("127.0.0.1:1", whyNoAddress);
+export const addressKind = kindOf("127.0.0.1:1", whyNoAddress);
 const addressesKind = kindOf("127.0.0.1:1", (text) => {
   const addresses = addressesIn(text);
   return addresses.length === 0
@@ -213,7 +213,7 @@ export async function everyAccount(transport: GrpcTransport, at: string): Promis
   }
 }
 
-const stateName = (state: StampState): string => Object.entries(states).find(([, each]) => each === state)?.[0] ?? "?";
+export const stateName = (state: StampState): string => Object.entries(states).find(([, each]) => each === state)?.[0] ?? "?";
 
 const stampFacts = (stamp: LocationStamp) => ({
   name: stamp.name,

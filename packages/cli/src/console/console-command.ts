@@ -1,19 +1,22 @@
 /** `stamp console`: serves a page that shows the stamp, until Ctrl-C. It opens no port beyond loopback. */
 import { appendFileSync, mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterConfig, composeCluster, DataFolder, ownTransport, StampInspector } from "@stamp/cluster";
 import { drills } from "@stamp/drills";
-import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
+import { credentialOf, GrpcTransport, inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
+import { addressKind } from "../accounts/location-command.ts";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { frontEndsOf } from "../faults/faults-command.ts";
+import { locationAt } from "../geo/operation.ts";
 import { factAt, type StampFacts } from "../health/facts.ts";
 import { gather, sinceNow } from "../health/gather.ts";
 import { addNodeTo, refuseBadRemoval, stopForGood } from "../nodes/node-changes.ts";
 import { say } from "../say.ts";
+import { locationIn, severalIn } from "../stamps/several.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, oneOf } from "../values.ts";
 import { auditLog } from "./audit-log.ts";
@@ -25,6 +28,7 @@ import { accountOperations } from "./operate/account-operations.ts";
 import { DrillDesk } from "./operate/drill-desk.ts";
 import { beginDrill } from "./operate/drill-process.ts";
 import { faultOperations, faultRows } from "./operate/fault-operations.ts";
+import { geoLists, geoOperations } from "./operate/geo-operations.ts";
 import { nodeOperations } from "./operate/node-operations.ts";
 import { pageFiles } from "./page-files.ts";
 import { rotateAt } from "./rotate.ts";
@@ -48,19 +52,37 @@ export function addConsole(program: Command): void {
     "what its links let a browser do: read (see the stamp), data (see and change what is stored, too; the default), operate (change the stamp, too)",
     oneOf(consoleRoles),
   );
+  command
+    .option(
+      "--at <host:port>",
+      "the location service, for the view Geo; default: the one of the folder that the stamp's lies in",
+      addressKind,
+    )
+    .option("--secret-file <file>", "with --at: file with the secret of the location service");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
-    const config = configOf(command);
-    const { listen = `127.0.0.1:${config.portBase + 10 * config.frontEnds}`, role = "data" } = command.opts<ConsoleOptions>();
-    await serveConsole(config, listen, role);
+    await serveConsole(configOf(command), command.opts<ConsoleOptions>());
   });
 }
 
 interface ConsoleOptions {
   readonly listen?: string;
   readonly role?: ConsoleRole;
+  readonly at?: string;
+  readonly secretFile?: string;
 }
 
-async function serveConsole(config: ClusterConfig, listen: string, role: ConsoleRole): Promise<void> {
+/** Where the location service is: as the options say, or beside the stamp in a folder of several; `at` is empty if it is not known. */
+function locationOf(
+  { dataDir }: ClusterConfig,
+  { at, secretFile = "" }: ConsoleOptions,
+): { readonly at: string; readonly secretFile: string } {
+  if (at !== undefined) return { at, secretFile };
+  const several = severalIn({ dataDir: dirname(resolve(dataDir)) });
+  return several === undefined ? { at: "", secretFile } : locationIn(several);
+}
+
+async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Promise<void> {
+  const { listen = `127.0.0.1:${config.portBase + 10 * config.frontEnds}`, role = "data" } = options;
   const files = await pageFiles(root);
   const transport = ownTransport(config);
   const clock = new NodeClock();
@@ -84,6 +106,9 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     const stamp = inspector();
     return { transport, manager: () => stamp.leader("partition-manager"), endpoints: live.facts?.cluster.endpoints ?? noEndpoints };
   });
+  const { at, secretFile } = locationOf(config, options);
+  const toLocation = new GrpcTransport({ credential: () => credentialOf({ clusterSecretFile: secretFile }) });
+  const location = at === "" ? undefined : { at, client: locationAt(toLocation, at) };
   const frontEnds = () => frontEndsOf(live.facts?.processes ?? [], transport);
   const desk = new DrillDesk({
     drills: drills.map(({ name, about, holdUpAimMs }) => ({ name, about, aimMs: holdUpAimMs })),
@@ -105,9 +130,11 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     }),
     ...desk.operations,
     ...faultOperations(frontEnds),
+    ...geoOperations(location),
   };
   const lists = listsOf(inspector, live, {
     "/api/drills": async () => desk.shown,
+    ...geoLists(location),
     "/api/faults": async () => ({ items: await faultRows(frontEnds()), next: null }),
   });
   const parts = { files, sessions, live, clients, operations, lists, audit: auditOf(config), signal: stopped.signal };
@@ -133,6 +160,7 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
   live.stop();
   await door.close(0);
   await running;
+  await toLocation.close();
   await transport.close();
 }
 

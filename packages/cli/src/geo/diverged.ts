@@ -4,7 +4,13 @@
  */
 import { entityJson } from "@stamp/azure-rest";
 import { type Outcome, toHex } from "@stamp/base";
-import { type DivergedRow, type ForgetDivergedResponse, type ListDivergedResponse, propertyFromWire } from "@stamp/wire";
+import {
+  type DivergedRow,
+  type ForgetDivergedResponse,
+  type ListDivergedResponse,
+  type LocatedAccount,
+  propertyFromWire,
+} from "@stamp/wire";
 import type { Command } from "commander";
 import { call, onLocation } from "../accounts/location-command.ts";
 import { table } from "../print.ts";
@@ -45,9 +51,7 @@ export async function showDiverged(command: Command, account: string, stamp: str
     const client = locationAt(transport, at);
     const found = await client.getAccount({ account }, call);
     if (!found.ok) return found;
-    // After a failover the deposed stamp has the copy; after the way back it is primary again.
-    const { stamp: primary, secondary, target } = found.value;
-    const stamps = stamp === "" ? [...new Set([primary, secondary, target])].filter((name) => name !== "") : [stamp];
+    const stamps = stamp === "" ? reportingStamps(found.value) : [stamp];
     const read: StampReport[] = [];
     for (const name of stamps) {
       const report = await reportOf(client, account, name);
@@ -65,6 +69,10 @@ export async function showDiverged(command: Command, account: string, stamp: str
     () => reportsText(reports),
   );
 }
+
+/** Stamps that may have a report: after a failover the deposed one has the copy; after the way back it is primary again. */
+export const reportingStamps = ({ stamp, secondary, target }: LocatedAccount): string[] =>
+  [...new Set([stamp, secondary, target])].filter((name) => name !== "");
 
 async function reportOf(client: LocationClient, account: string, stamp: string): Promise<Outcome<StampReport>> {
   const report = await allPages((marker) => client.listDiverged({ account, stamp, marker }, call));
@@ -133,13 +141,15 @@ function pathOf({ kind, name, blob, entity, key }: DivergedRow): readonly [strin
   return [name, entity?.key?.partitionKey ?? "-", entity?.key?.rowKey ?? "-"];
 }
 
+/** Rows as people read them: failover, what happened, table or container, blob or PartitionKey, RowKey, time of the write. */
+export const rowTexts = (rows: readonly DivergedRow[]): string[][] =>
+  withoutParts(rows).map((row) => {
+    const what = `${row.kind} ${row.deleted ? "deleted" : "written"}`;
+    return [String(row.operation), what, ...pathOf(row), writtenAt(row) ?? "-"];
+  });
+
 function reportsText(reports: readonly StampReport[]): string {
-  const rows = reports.flatMap(({ stamp, rows: own }) =>
-    withoutParts(own).map((row) => {
-      const what = `${row.kind} ${row.deleted ? "deleted" : "written"}`;
-      return [stamp, String(row.operation), what, ...pathOf(row), writtenAt(row) ?? "-"];
-    }),
-  );
+  const rows = reports.flatMap(({ stamp, rows: own }) => rowTexts(own).map((texts) => [stamp, ...texts]));
   const troubles = reports.flatMap(({ stamp, complete, trouble }) =>
     complete ? [] : [`${stamp}: the report is not complete${trouble === "" ? "" : `: ${trouble}`}`],
   );

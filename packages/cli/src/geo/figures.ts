@@ -27,6 +27,22 @@ export function pendingText(account: LocatedAccount): string {
   return `${all}${ships}, ${bytesText(Math.round(caughtUpBytesPerSecond ?? 0))}/s less, ${pendingSecondsLeft} s left`;
 }
 
+/** Says which writes a forced failover keeps. `synced`: Last Sync Time of the copy; null if it is not known. */
+export const keptText = (synced: string | null): string =>
+  synced === null
+    ? "Last Sync Time is not known: what is lost is not known either"
+    : `Last Sync Time ${synced}: acknowledged writes that were begun before it are kept, later ones may be lost`;
+
+/** Says what a forced failover that began now would lose. */
+export function lossText(account: LocatedAccount): string {
+  const { lastSync, pendingOperations, pendingBytes } = shippingFacts(account);
+  const lacks =
+    pendingOperations === null
+      ? "The number of commits that the copy lacks is not known"
+      : `As the primary told last, the copy lacks ${pendingOperations} commits, ${bytesText(pendingBytes ?? 0)}`;
+  return `${keptText(lastSync)}. ${lacks}`;
+}
+
 /** Figures of the copy, as the primary told last. Null: not known. */
 export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
   const noRates = {

@@ -10,7 +10,7 @@ import { bytesText, table } from "../print.ts";
 import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { forgetDiverged, showDiverged } from "./diverged.ts";
-import { lagText, pendingText, shippingFacts } from "./figures.ts";
+import { keptText, lagText, pendingText, shippingFacts } from "./figures.ts";
 import { getDiverged } from "./get-diverged.ts";
 import { locationAt, operate, stepText } from "./operation.ts";
 
@@ -161,7 +161,7 @@ export function accountsText(accounts: readonly LocatedAccount[]): string {
   const troubles = accounts.flatMap(({ name, trouble, shipping }) =>
     [...new Set([trouble, shipping?.trouble ?? ""])].filter((text) => text !== "").map((text) => `${name}: ${text}`),
   );
-  const losses = accounts.filter(({ kind }) => kind === "forced").map(lossText);
+  const losses = accounts.filter(({ kind }) => kind === "forced").map(forcedText);
   return [
     table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "QUEUES", "STEP"], rows),
     ...losses,
@@ -171,13 +171,9 @@ export function accountsText(accounts: readonly LocatedAccount[]): string {
 }
 
 /** Says which writes a forced failover under way keeps, and where the lost ones will be told. */
-function lossText(account: LocatedAccount): string {
+function forcedText(account: LocatedAccount): string {
   const { name, secondary, stamp, step } = account;
-  const synced = acceptedSync(account);
-  const kept =
-    synced === null
-      ? "Last Sync Time is not known: what is lost is not known either"
-      : `Last Sync Time ${synced}: acknowledged writes that were begun before it are kept, later ones may be lost`;
+  const kept = keptText(acceptedSync(account));
   const listed = step === "demoting" ? `. When ${secondary} is back, see them: ./stamp geo diverged ${name}; ${stamp} takes writes` : "";
   return `${name}: ${kept}${listed}`;
 }

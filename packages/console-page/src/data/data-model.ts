@@ -146,7 +146,9 @@ export type Change =
   | "remove-node"
   | "start-drill"
   | "add-fault"
-  | "remove-fault";
+  | "remove-fault"
+  | "fail-over"
+  | "give-up";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

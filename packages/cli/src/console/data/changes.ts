@@ -42,6 +42,8 @@ const places = [
   "rule",
   "operation",
   "seconds",
+  "forced",
+  "to",
   "name",
   "partitionKey",
   "rowKey",

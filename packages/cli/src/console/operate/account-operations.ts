@@ -78,7 +78,8 @@ export function accountOperations({ accounts, nowMs, sleep }: AccountOperationsP
   };
 }
 
-function taken<T>(outcome: Outcome<T>): T {
+/** Returns the answer. Throws if the service refused. */
+export function taken<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value;
   throw new FailureError(outcome.failure);
 }
