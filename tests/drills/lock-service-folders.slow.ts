@@ -170,6 +170,8 @@ test("a stamp loses all lock services, and an older copy is put back: blobs in e
   await assertAllThere(restored.container);
   await put(restored.container, 5);
   await assertAllThere(restored.container);
+  const codes = (await health()).map(({ code }) => code);
+  for (const code of ["metadata-older", "restore-lost", "range-lossy"]) assert.ok(!codes.includes(code), codes.join(", "));
   // Extents that were made ahead and never opened: nothing says that they were not.
   const kinds = new Set((await problems()).map((problem) => (problem as { readonly kind: string }).kind));
   assert.deepEqual([...kinds], ["unknownExtent"]);

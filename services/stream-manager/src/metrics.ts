@@ -53,6 +53,14 @@ export const streamManagerMetrics: Metrics = {
   "coding.failing": gauge("stream_manager_coding_failing_extents", "Extents whose last attempt at coding was taken back."),
   "quarantined.length": gauge("stream_manager_nodes_with_quarantined_extents", "Extent nodes that hold extents which nobody knows."),
   "later.length": gauge("stream_manager_nodes_with_later_replicas", "Extent nodes that hold what only a later metadata store told them."),
+  "takenBack.extents": gauge(
+    "stream_manager_extents_taken_back",
+    "Extents that the last restore of the metadata took back from replicas on the nodes.",
+  ),
+  "takenBack.lostCount": gauge(
+    "stream_manager_extents_not_taken_back",
+    "Extents that began after the copy of the last restore of the metadata and did not come back.",
+  ),
   allocatedAhead: gauge("stream_manager_extents_allocated_ahead", "Extents that were made before they are needed."),
   "waits.length": gauge("stream_manager_waits", "What waits for somebody; `stamp status` tells it in words."),
 };

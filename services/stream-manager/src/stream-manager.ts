@@ -6,6 +6,7 @@ import { FailureError, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
+import type { TakenBackRecord } from "@stamp/stream";
 import { FeatureLevels, StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";
 import { featureLevelHandlers } from "./feature-level/level-server.ts";
@@ -176,9 +177,15 @@ function leading(serving: Serving): RoleStatus {
       coding: { ...coder.facts, ...chooser.facts },
       quarantined: nodes.quarantineSummary(),
       later: nodes.later.summary(),
-      ...(serving.takenBack === undefined ? {} : { takenBack: serving.takenBack }),
+      ...takenBackFacts(serving.takenBack),
       allocatedAhead: ahead.count,
       waits: waitsOf(serving),
     },
   };
 }
+
+/** Losses that the status tells with their reasons. */
+const lostToldMax = 10;
+
+const takenBackFacts = (record: TakenBackRecord | undefined) =>
+  record === undefined ? {} : { takenBack: { ...record, lost: record.lost.slice(0, lostToldMax) } };

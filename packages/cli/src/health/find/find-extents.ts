@@ -18,6 +18,7 @@ export function findExtents(facts: StampFacts): Finding[] {
     ...findCoded(facts, leader.answer?.facts),
     ...findQuarantine(facts),
     ...findLater(leader.answer?.facts),
+    ...findLost(leader.answer?.facts),
     ...findOfLeader(leader.answer?.facts, leader.name),
   ];
 }
@@ -90,6 +91,22 @@ function findLater(leader: Readonly<Record<string, unknown>> | undefined): Findi
   const replicas = nodes.reduce((sum, { count }) => sum + count, 0);
   const cause = `${counted(replicas, "replica")} on ${few(nodes.map(({ nodeId }) => nodeId))}: ${nodes[0]?.why ?? ""}`;
   return [finding("metadata-older", "", cause)];
+}
+
+interface LostExtent {
+  readonly stream: string;
+  readonly id: number;
+  readonly why: string;
+}
+
+function findLost(leader: Readonly<Record<string, unknown>> | undefined): Finding[] {
+  const count = numberAt(leader, "takenBack.lostCount");
+  if (count === 0) return [];
+  const lost = (factAt(leader, "takenBack.lost") as readonly LostExtent[] | undefined) ?? [];
+  const absent = (factAt(leader, "takenBack.absent") as readonly string[] | undefined) ?? [];
+  const told = few(lost.map(({ id, stream, why }) => `extent ${id} of ${stream}: ${why}`));
+  const away = absent.length === 0 ? "" : `; nodes that were not heard: ${few(absent)}`;
+  return [finding("restore-lost", "", `${counted(count, "extent")} did not come back after the restore (${told})${away}`)];
 }
 
 function findOfLeader(facts: Readonly<Record<string, unknown>> | undefined, name: string): Finding[] {

@@ -100,6 +100,13 @@ export const extentKinds = {
     help: "write nothing more; stop the stamp: ./stamp down; put the newest folder of the lock service back (docs/guides/metadata.md); which extents: ./stamp fsck",
     alert: { expr: "stamp_stream_manager_nodes_with_later_replicas > 0", lasts: "0m" },
   },
+  "restore-lost": {
+    severity: "note",
+    means:
+      "Extents that began after the restored copy of the metadata did not come back: no node that was heard has them, or nothing proves where they belong. What was acknowledged in them is missing. One that was truncated away after the copy is told as well.",
+    help: "what nodes still have of them: ./stamp extent quarantine list; docs/guides/metadata.md",
+    alert: { expr: "stamp_stream_manager_extents_not_taken_back > 0", lasts: "0m" },
+  },
   "sealed-with-loss": {
     severity: "note",
     means: "A person sealed extents although acknowledged data may be lost. Who and why is kept with each.",

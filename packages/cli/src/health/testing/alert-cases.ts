@@ -155,6 +155,7 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "stray-fragments": ofStreams("stray_fragments", 1, 0),
   "metadata-older": ofStreams("nodes_with_later_replicas", 1, 0),
   quarantine: ofStreams("nodes_with_quarantined_extents", 1, 0),
+  "restore-lost": ofStreams("extents_not_taken_back", 1, 0),
   "sealed-with-loss": {
     labels: process("stream-manager-1"),
     fires: [[labelled("stamp_stream_manager_extents_sealed_with_loss", process("stream-manager-1")), "0x120 1x80"]],

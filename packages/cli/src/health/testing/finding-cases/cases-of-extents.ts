@@ -62,6 +62,17 @@ export const extentCases: Readonly<Record<keyof typeof extentKinds, FindingCase>
     subject: "extent-node-3",
     cause: /1 replica in quarantine \(extent 9\): no record/,
   },
+  "restore-lost": {
+    change: withFacts("stream-manager-1", {
+      takenBack: {
+        lostCount: 2,
+        lost: [{ stream: "/ps/table-1/row-data", id: 7, why: "no replica is intact" }],
+        absent: ["extent-node-2"],
+      },
+    }),
+    cause: /^2 extents did not come back .*extent 7 of \/ps\/table-1\/row-data: no replica is intact.*not heard: extent-node-2$/,
+    notYet: withFacts("stream-manager-1", { takenBack: { lostCount: 0, lost: [], absent: ["extent-node-2"] } }),
+  },
   "sealed-with-loss": { change: withFacts("stream-manager-1", { sealedWithLoss: 1 }), cause: /1 extent$/ },
   "stream-manager-waits": {
     change: withFacts("stream-manager-1", { waits: ["extent 7 waits for extent-node-2"] }),

@@ -34,6 +34,12 @@ export const rangeCases: Readonly<Record<keyof typeof rangeKinds, FindingCase>> 
     cause: /the last call failed for 1 range/,
     notYet: withFacts("partition-server-1", { geo: { failing: 0 } }),
   },
+  "range-lossy": {
+    change: withFacts("partition-server-1", { ranges: [{ rangeId: "r1", losses: { commits: 3, checkpoints: 1 } }, { rangeId: "r2" }] }),
+    subject: "partition-server-1",
+    cause: /^r1 \(3 commits, 1 checkpoint\)$/,
+    notYet: withFacts("partition-server-1", { ranges: [{ rangeId: "r2" }] }),
+  },
   throttled: {
     change: withServer({ load: { $typeName: "stamp.v1.ServerLoad", throttledPerSecond: 2.5 } }),
     subject: "partition-server-1",
