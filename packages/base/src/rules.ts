@@ -137,6 +137,7 @@ export type RuleName =
   | "geoRowVersionsRise"
   | "logsHaveLineages"
   | "knownCheckpointsCount"
+  | "restoredLogsMayLack"
   | "copiesAreNotAhead"
   | "copiesServeWhileHeard"
   | "geoKeysByDoorsOnly"

@@ -130,6 +130,11 @@ const formats: readonly {
     decode: (bytes) => decodeState(bytes, crc32c),
   },
   {
+    name: "partition-metadata/v2/losses.bin",
+    encoded: () => encodeState({ ...state, losses: { commits: [[7, 9]], checkpoints: 1 } }, crc32c),
+    decode: (bytes) => decodeState(bytes, crc32c),
+  },
+  {
     name: "partition-metadata/v4/settled.bin",
     encoded: () => encodeState({ ...state, settledExtents: [41, 43] }, crc32c),
     decode: (bytes) => decodeState(bytes, crc32c),

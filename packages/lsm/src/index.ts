@@ -26,8 +26,10 @@ export {
   boundsOf,
   decodeState,
   encodeState,
+  joinedLosses,
   joinedState,
   type PartitionState,
+  type RangeLosses,
   type StoredCheckpoint,
   withRestOf,
 } from "./partition-state.ts";

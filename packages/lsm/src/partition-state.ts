@@ -95,6 +95,25 @@ export interface PartitionState {
   readonly shippedFences?: Readonly<Record<string, number>> | undefined;
   /** Lineages of the range (log-lineage.ts); undefined: it has lost nothing. */
   readonly lineage?: LogLineage | undefined;
+  /** Losses by restores of the metadata store, over which the range was loaded; undefined: none. Every later record keeps them. */
+  readonly losses?: RangeLosses | undefined;
+}
+
+/** Commits and checkpoints that a range lacks since a restore of the metadata store: their extents did not come back. */
+export interface RangeLosses {
+  /** Sequences of commits that no log has, the first and the last of each gap, in order. At most `lostGapsMax`: older ones are left out. */
+  readonly commits: readonly (readonly [first: number, last: number])[];
+  /** Number of checkpoints that were given up. */
+  readonly checkpoints: number;
+}
+
+export const lostGapsMax = 100;
+
+/** Returns the losses of both. */
+export function joinedLosses(a: RangeLosses | undefined, b: RangeLosses | undefined): RangeLosses | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  const commits = [...a.commits, ...b.commits].toSorted(([one], [other]) => one - other);
+  return { commits: commits.slice(-lostGapsMax), checkpoints: a.checkpoints + b.checkpoints };
 }
 
 /** Returns the keys of the checkpoint that count in a partition with the keys of `own`. */
@@ -138,6 +157,7 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
     ...((first.needs ?? second.needs) && { needs: highestOf(first.needs, second.needs) }),
     ...((first.shippedFences ?? second.shippedFences) && { shippedFences: highestOf(first.shippedFences, second.shippedFences) }),
     ...((first.lineage ?? second.lineage) && { lineage: joinedLineage(first.lineage, second.lineage) }),
+    ...((first.losses ?? second.losses) && { losses: joinedLosses(first.losses, second.losses) }),
     ...((first.goneSinceMs ?? second.goneSinceMs) && { goneSinceMs: { ...second.goneSinceMs, ...first.goneSinceMs } }),
     checkpointedSequence,
     lastTicket: Math.max(first.lastTicket, second.lastTicket),
@@ -218,6 +238,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     ...Object.values(state?.goneSinceMs ?? {}),
     ...Object.values(state?.shippedFences ?? {}),
     ...(state?.lineage === undefined ? [] : [state.lineage?.log, state.lineage?.store]),
+    ...(state?.losses === undefined ? [] : lossNumbers(state.losses)),
     ...(state?.settledExtents === undefined ? [] : Array.isArray(state.settledExtents) ? state.settledExtents : [undefined]),
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];
@@ -231,5 +252,8 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
   for (const { bounds } of state.checkpoints) if (bounds !== undefined && keyBounds(bounds) === undefined) return malformed();
   return ok(state);
 }
+
+const lossNumbers = ({ checkpoints, commits }: RangeLosses): unknown[] =>
+  Array.isArray(commits) && commits.every(Array.isArray) ? [checkpoints, ...commits.flat()] : [undefined];
 
 const malformed = (): Outcome<never> => refused("dataLoss", "damaged", "a partition state that can't be read");

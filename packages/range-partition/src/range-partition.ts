@@ -223,7 +223,7 @@ export class RangePartition {
       overBeforeMonotonicMs: this.#transactions.overBeforeMonotonicMs,
       commits: this.#commit.commits,
       groups: this.#commit.groups,
-      lost: this.#lost,
+      ...{ lost: this.#lost, losses: this.#maintenance.state.losses },
     };
   }
 

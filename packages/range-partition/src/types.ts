@@ -1,7 +1,7 @@
 /** Interface of a range partition: reads at a snapshot, writes under a row's order. */
 
 import type { OwnerEpoch } from "@stamp/base";
-import type { Cursor } from "@stamp/lsm";
+import type { Cursor, RangeLosses } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
 import type { Caches } from "./cache/caches.ts";
 import type { MemoryBudget } from "./cache/memory-budget.ts";
@@ -116,6 +116,8 @@ export interface PartitionOptions {
 
 export interface PartitionStats {
   readonly sequence: number;
+  /** Losses by restores of the metadata; undefined: none. */
+  readonly losses: RangeLosses | undefined;
   readonly memoryTableBytes: number;
   readonly memoryTableEntries: number;
   /**

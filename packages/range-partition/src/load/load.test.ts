@@ -1,11 +1,11 @@
 /** Loading checks what it finds: a log with a hole or the state of another range is refused, never served. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { frameRecord, ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { encodeCommit, encodeState, type LogPlace } from "@stamp/lsm";
 import type { Transport } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
-import { StreamManager } from "@stamp/wire";
+import { LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { RangePartition } from "../index.ts";
 import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
 
@@ -139,3 +139,45 @@ test("load: all streams of a range are opened by one call, of one transaction", 
     assert.equal(await read(next, "k"), "v");
   });
 });
+
+/** Has the stream manager tell a lineage of the metadata store, as after a restore. */
+async function restore({ sim }: Stamp): Promise<void> {
+  const world = sim.world("restore");
+  const value = frameRecord(0x4c, 1, utf8(JSON.stringify({ number: 1_000_000, wallMs: 1 })), world.digest.crc32c);
+  const leaseName = "stream-manager";
+  await sim.stop("sm1");
+  const { leaseEpoch } = unwrap(await world.transport.client("lock", LockService).getLease({ name: leaseName }, { timeoutMs: 5_000 }));
+  const lineage = { fence: { leaseName, leaseEpoch }, conditions: [], writes: [{ key: "lineage", value }] };
+  unwrap(await world.transport.client("lock", MetadataStore).transact(lineage, { timeoutMs: 5_000 }));
+  sim.restart("sm1");
+}
+
+for (const without of [[], ["restoredLogsMayLack"]] satisfies RuleName[][])
+  test(`load: a commit log that lacks commits after a restore ${without.length === 0 ? "is replayed over the gap, also by later owners" : "keeps the range away without the rule"}`, async () => {
+    const stamp = new Stamp(11, { without });
+    await stamp.sim.run(async () => {
+      const partition = await stamp.open(1);
+      for (let i = 0; i < 5; i++) unwrap(await write(partition, "l", [put("k", `value ${i}`)]));
+      const { sequence } = partition.stats;
+      await partition.close();
+      await appendCommit(stamp, 2, sequence + 4);
+      assert.equal((await stamp.load(3)).ok, false, "nobody has restored anything");
+      await restore(stamp);
+      const loaded = await stamp.load(4);
+      if (without.length > 0) {
+        assert.ok(!loaded.ok && loaded.failure.reason === "damaged");
+        return;
+      }
+      const served = unwrap(loaded);
+      assert.equal(await read(served, "k"), "of epoch 2");
+      assert.deepEqual(served.stats.losses, { commits: [[sequence + 1, sequence + 3]], checkpoints: 0 });
+      unwrap(await write(served, "l", [put("k", "after")]));
+      await served.close();
+      const again = await stamp.open(5);
+      unwrap(await again.checkpoint());
+      await again.close();
+      const last = await stamp.open(6);
+      assert.equal(await read(last, "k"), "after");
+      assert.deepEqual(last.stats.losses, { commits: [[sequence + 1, sequence + 3]], checkpoints: 0 });
+    });
+  });

@@ -13,6 +13,7 @@ import {
   lineageAtLoad,
   MemoryTable,
   type PartitionState,
+  type StoredCheckpoint,
   withRestOf,
   writesBytes,
 } from "@stamp/lsm";
@@ -23,7 +24,7 @@ import { Checkpoint, type Storage } from "../checkpoint/checkpoint-reader.ts";
 import { StorageFigures } from "../storage-figures.ts";
 import { StorageTimes } from "../storage-times.ts";
 import type { PartitionOptions } from "../types.ts";
-import { isWhole, rolledBack } from "./rolled-back.ts";
+import { isWhole, LogGaps, rolledBack, withoutUnknown } from "./rolled-back.ts";
 
 export interface PartitionStreams {
   readonly metadata: OwnedStream;
@@ -80,12 +81,13 @@ export async function loadPartition(
   try {
     const own = { low: options.lowKey, high: options.highKey };
     const newest = await readState(world, metadata, options, own);
-    const found = await afterRestore(world, { metadata, rowData }, newest);
+    const found = await afterRestore(world, { metadata, rowData }, newest, { own, storage });
+    const gaps = new LogGaps(found, isRestored(newest, metadata) && world.rules.on("restoredLogsMayLack"));
     const [checkpoints, replayed] = await Promise.all([
       Promise.all(found.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
-      replay(world, commitLog, found, own),
+      replay(world, commitLog, found, { own, gaps }),
     ]);
-    const state = withLineage(world, found, metadata.lineage, replayed.lastSequence);
+    const state = withLineage(world, withLosses(world, found, gaps), metadata.lineage, replayed.lastSequence);
     world.logger.info("range partition loaded", {
       rangeId: options.rangeId,
       ownerEpoch: options.ownerEpoch,
@@ -131,22 +133,47 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
   );
 }
 
+/** True if the metadata store was restored since the record was written. */
+const isRestored = (newest: PartitionState, metadata: OwnedStream): boolean => metadata.lineage > (newest.lineage?.store ?? 0);
+
+/** Returns the state with the gaps of the log that were replayed over, and tells them. */
+function withLosses(world: World, state: PartitionState, gaps: LogGaps): PartitionState {
+  const { losses } = gaps;
+  for (const [first, last] of gaps.found)
+    world.logger.error("the commit log lacks commits since the metadata store was restored: rows that only these had are lost", {
+      ...{ rangeId: state.rangeId, first, last },
+    });
+  return losses === undefined ? state : { ...state, losses };
+}
+
 /** Returns the state to begin with: after a restore of the metadata store, one of which the store knows the checkpoints. */
 async function afterRestore(
   world: World,
   { metadata, rowData }: Pick<PartitionStreams, "metadata" | "rowData">,
   newest: PartitionState,
+  { own, storage }: { readonly own: KeyBounds; readonly storage: Storage },
 ): Promise<PartitionState> {
-  const knows = (extentId: number): boolean => rowData.knows(extentId);
-  const isRestored = metadata.lineage > (newest.lineage?.store ?? 0);
-  if (!isRestored || isWhole(newest, knows) || !world.rules.on("knownCheckpointsCount")) return newest;
+  if (!isRestored(newest, metadata) || !world.rules.on("knownCheckpointsCount")) return newest;
+  const known = new Map<string, boolean>();
+  const isReadable = async (stored: StoredCheckpoint): Promise<boolean> => {
+    const key = JSON.stringify(stored.indexPlaces);
+    const readable = known.get(key) ?? (await isKnown(stored));
+    known.set(key, readable);
+    return readable;
+  };
+  const isKnown = async (stored: StoredCheckpoint): Promise<boolean> => {
+    if (!stored.indexPlaces.every(({ extentId }) => rowData.knows(extentId))) return false;
+    // Its blocks may be in extents before that of its index.
+    const checkpoint = unwrap(await Checkpoint.open(stored, own, storage));
+    return [...checkpoint.extentIds].every((extentId) => rowData.knows(extentId));
+  };
+  if (await isWhole(newest, isReadable)) return newest;
   const records: PartitionState[] = [];
   for await (const { payload } of metadata.readAll()) {
     const state = decodeState(payload, world.digest.crc32c);
     if (state.ok) records.push(state.value);
   }
-  const state = rolledBack(newest, records, knows);
-  if (state === undefined) return newest;
+  const state = (await rolledBack(newest, records, isReadable)) ?? (await withoutUnknown(newest, isReadable));
   world.logger.error("the restored metadata store does not know the newest checkpoints of the range: rows that only these had are lost", {
     rangeId: newest.rangeId,
     checkpointedBefore: newest.checkpointedSequence,
@@ -209,7 +236,12 @@ export function replayRest({ rest = [], checkpointedSequence, lastTicket }: Part
 }
 
 /** The log begins with that of whoever left it to children, with rows of all of them; or, of one that two were merged into, empty. */
-async function replay(world: World, log: OwnedStream, state: PartitionState, own: KeyBounds): Promise<Replayed> {
+async function replay(
+  world: World,
+  log: OwnedStream,
+  state: PartitionState,
+  how: { readonly own: KeyBounds; readonly gaps: LogGaps },
+): Promise<Replayed> {
   const rest = replayRest(state);
   const { table } = rest;
   let { lastSequence, lastTicket, logBytes } = rest;
@@ -224,15 +256,20 @@ async function replay(world: World, log: OwnedStream, state: PartitionState, own
     const record = decoded.value;
     lastTicket = Math.max(lastTicket, record.lastTicket);
     const before = lastSequence;
-    lastSequence = applyRecord(world, table, record, lastSequence, own);
+    lastSequence = applyRecord(world, table, record, { applied: lastSequence, ...how });
     if (lastSequence > before) logBytes += payload.length;
   }
   return { table, lastSequence, lastTicket, logBytes };
 }
 
-/** The last sequence that is applied afterwards. What was applied before is passed over; a gap is lost data. */
-function applyRecord(world: World, table: MemoryTable, record: CommitRecord, applied: number, own: KeyBounds): number {
-  if (record.firstSequence > applied + 1) {
+/** The last sequence that is applied afterwards. What was applied before is passed over; a gap is lost data, which only a restore explains. */
+function applyRecord(
+  world: World,
+  table: MemoryTable,
+  record: CommitRecord,
+  { applied, gaps, own }: { readonly applied: number; readonly gaps: LogGaps; readonly own: KeyBounds },
+): number {
+  if (record.firstSequence > applied + 1 && !gaps.passes(applied + 1, record.firstSequence - 1)) {
     const gap = `the commit log goes from ${applied} to ${record.firstSequence}`;
     throw new FailureError(refused("dataLoss", "damaged", gap).failure);
   }

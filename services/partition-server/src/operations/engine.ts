@@ -27,6 +27,8 @@ export interface EngineFacts {
   readonly memoryTableBytes: number;
   readonly checkpointCount: number;
   readonly checkpointBytes: number;
+  /** Commits and checkpoints that the range lacks since a restore of the metadata; undefined: none. */
+  readonly losses?: { readonly commits: number; readonly checkpoints: number } | undefined;
   /** Since it was loaded; absent from engines without checkpoints. */
   readonly storage?: StorageCounts;
 }

@@ -157,9 +157,10 @@ function engineOf(partition: RangePartition): RangeEngine {
     leaveExtents: (extentIds) => partition.leaveExtents(extentIds),
     dropExtents: (unreferenced, timeoutMs) => partition.dropExtents(unreferenced, { timeoutMs }),
     get facts() {
-      const { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpoints, checkpointBytes, storage } =
+      const { sequence, memoryTableBytes, memoryTableFirstSequence, checkpointedSequence, checkpoints, checkpointBytes, storage, losses } =
         partition.stats;
       return {
+        ...(losses === undefined ? {} : { losses: lossFacts(losses) }),
         sequence,
         memoryTableBytes,
         memoryTableFirstSequence,
@@ -173,6 +174,11 @@ function engineOf(partition: RangePartition): RangeEngine {
     forgetCached: () => partition.forgetCached(),
   };
 }
+
+const lossFacts = ({ checkpoints, commits }: NonNullable<RangePartition["stats"]["losses"]>) => ({
+  commits: commits.reduce((sum, [first, last]) => sum + last - first + 1, 0),
+  checkpoints,
+});
 
 /** Storage that can't be read is a failure of the operation, not of this process. */
 function viewOf(source: RowSource): RowView {

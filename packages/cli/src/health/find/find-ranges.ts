@@ -22,6 +22,7 @@ export function findRanges(facts: StampFacts): Finding[] {
     ...facts.processes.flatMap(findAdmission),
     ...findFrontEnds(facts),
     ...findAppends(facts),
+    ...findLossy(facts),
   ];
 }
 
@@ -79,6 +80,21 @@ function findCopies(facts: StampFacts): Finding[] {
     }
     if (at("failing") > 0) found.push(finding("copy-refused", name, `the last call failed for ${counted(at("failing"), "range")}`));
     return found;
+  });
+}
+
+interface LossyRange {
+  readonly rangeId: string;
+  readonly losses?: { readonly commits: number; readonly checkpoints: number };
+}
+
+function findLossy(facts: StampFacts): Finding[] {
+  return of(facts, "partition-server").flatMap(({ answer, name }) => {
+    const ranges = (factAt(answer?.facts, "ranges") as readonly LossyRange[] | undefined) ?? [];
+    const lossy = ranges.flatMap(({ rangeId, losses }) =>
+      losses === undefined ? [] : [`${rangeId} (${counted(losses.commits, "commit")}, ${counted(losses.checkpoints, "checkpoint")})`],
+    );
+    return lossy.length === 0 ? [] : [finding("range-lossy", name, few(lossy))];
   });
 }
 

@@ -33,6 +33,12 @@ export const rangeKinds = {
     means: "A range is being split or merged.",
     help: "./stamp partition list; ./stamp rebalance plan",
   },
+  "range-lossy": {
+    severity: "note",
+    means:
+      "A range was loaded over commits or checkpoints that a restore of the metadata did not bring back. It serves; rows that only these had are missing.",
+    help: "which sequences: logs partition-server-*.log in DATA/logs; what nodes still have: ./stamp extent quarantine list",
+  },
   "single-server": {
     severity: "note",
     means: "One partition server serves every range. If it fails, nothing is served until it is back.",

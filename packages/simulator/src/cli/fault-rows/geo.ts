@@ -270,14 +270,23 @@ export const geoRows: readonly FaultRow[] = [
   {
     fault: "a metadata store is put back that does not know the extents of a range's newest checkpoints",
     closedBy:
-      "the range begins with the last record whose checkpoints are in known extents, and replays more of its log (`docs/guides/metadata.md`)",
+      "the range begins with the last record whose checkpoints are in known extents, or gives up those that are not, and replays its log, also over commits that are gone; what it lacks it keeps in its state and tells (`docs/guides/metadata.md`)",
     rules: [
+      {
+        name: "restoredLogsMayLack",
+        unnoticed:
+          "no run with ranges puts a metadata store back that lacks an extent inside a log; the test does, and the range is not loaded without the rule",
+      },
       {
         name: "knownCheckpointsCount",
         unnoticed: "no run with ranges puts a metadata store back; the test does, and the range is not loaded without the rule",
       },
     ],
-    tests: ["packages/simulator/src/geo/restore.test.ts", "packages/range-partition/src/load/rolled-back.test.ts"],
+    tests: [
+      "packages/simulator/src/geo/restore.test.ts",
+      "packages/range-partition/src/load/rolled-back.test.ts",
+      "packages/range-partition/src/load/load.test.ts",
+    ],
     faults: ["restores"],
   },
   {
