@@ -135,3 +135,34 @@ test("datalake: a SAS sets lists with p and owners with o, and no other letter i
   assert.equal(await refusal(withLetters("w").create({ owner: user })), "403 AuthorizationPermissionMismatch");
   assert.deepEqual((await shown(client, "f")).slice(0, 3), ["$superuser", "$superuser", "rwx------"]);
 });
+
+test("datalake: lists are set, changed and removed of everything below a directory, in pages, and what can't be is told", async () => {
+  const client = await lake.filesystem();
+  for (const path of ["d/a/f", "d/a/g", "d/b/c/h"]) await client.getFileClient(path).create();
+  const directory = client.getDirectoryClient("d");
+  const given = { ...entry("user", user, rx), defaultScope: false };
+  const all = [given, { ...given, defaultScope: true }];
+  const sizes: number[] = [];
+  const onProgress = ({ batchCounters: { changedDirectoriesCount, changedFilesCount } }: { batchCounters: Record<string, number> }) =>
+    void sizes.push((changedDirectoriesCount ?? 0) + (changedFilesCount ?? 0));
+  const { counters } = await directory.updateAccessControlRecursive(all, { batchSize: 2, onProgress: onProgress as never });
+  assert.deepEqual([counters.changedDirectoriesCount, counters.changedFilesCount, counters.failedChangesCount], [4, 3, 0]);
+  assert.deepEqual(sizes, [2, 2, 2, 1]);
+  assert.match((await shown(client, "d/b/c"))[3] ?? "", new RegExp(`user:${user}:r-x.*default:user:${user}:r-x`));
+  assert.match((await shown(client, "d/b/c/h"))[3] ?? "", new RegExp(`^user::rw-,user:${user}:r-x,group::r--,mask::r-x,other::---$`));
+
+  await client.getFileClient("d/a/f").getDataLakeLeaseClient().acquireLease(15);
+  const names = [given, { ...given, defaultScope: true }].map(({ permissions: _, ...name }) => name);
+  const removed = await directory.removeAccessControlRecursive(names, { continueOnFailure: true });
+  assert.deepEqual(
+    [removed.counters.changedDirectoriesCount, removed.counters.changedFilesCount, removed.counters.failedChangesCount],
+    [4, 2, 1],
+  );
+  assert.doesNotMatch((await shown(client, "d/a/g"))[3] ?? "", new RegExp(user));
+  assert.match((await shown(client, "d/a/f"))[3] ?? "", new RegExp(user), "a leased file stays as it is");
+  const plain = [entry("user", "", rwx), entry("group", "", rx), entry("other", "", rx)];
+  assert.equal((await directory.setAccessControlRecursive(plain)).counters.failedChangesCount, 1);
+  await client.getDirectoryClient("d/b").setAccessControlRecursive(plain);
+  assert.equal((await shown(client, "d/b/c/h"))[3], "user::rwx,group::r-x,other::r-x");
+  assert.equal((await client.getFileClient("d/a/g").setAccessControlRecursive(plain)).counters.changedFilesCount, 1);
+});

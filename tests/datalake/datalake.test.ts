@@ -138,14 +138,7 @@ test("datalake: both doors have the same files, and the Blob door refuses by nam
   await blob.setMetadata({ told: "there" });
   assert.deepEqual((await client.getFileClient("a/f").getProperties()).metadata, { told: "there" });
   assert.deepEqual((await container.getBlobClient("a").getProperties()).metadata, { hdi_isfolder: "true" });
-  for (const work of [
-    () => blob.upload("x", 1),
-    () => blob.delete(),
-    () => blob.stageBlock("AAAA", "x", 1),
-    () => blob.createSnapshot(),
-    () => container.listBlobsFlat().next(),
-  ])
-    assert.equal(await refusal(work()), "501 NotImplemented");
+  assert.equal(await refusal(blob.createSnapshot()), "501 NotImplemented");
   assert.equal(await read(client, "a/f"), "shared");
 });
 

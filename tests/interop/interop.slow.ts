@@ -77,6 +77,28 @@ test("Python's azure-storage-blob with keys of its own, over HTTPS", async (cont
   }
 });
 
+const lakeClients = "azure-storage-file-datalake==12.26.1 adlfs fsspec pandas pyarrow duckdb deltalake polars".split(" ");
+
+test("Python's clients of Data Lake Storage, on an account with directories", async (context) => {
+  const made = await run("python3", ["-m", "venv", join(folder, "lake")]);
+  if (made.code !== 0) return context.skip(`no Python with venv here: ${made.output.trim().split("\n").at(-1)}`);
+  const python = join(folder, "lake", "bin/python");
+  const fetched = await run(python, ["-m", "pip", "install", "--quiet", ...lakeClients], { timeoutMs: 400_000 });
+  if (fetched.code !== 0) return context.skip(`clients of Data Lake Storage can't be fetched: ${fetched.output.trim().split("\n").at(-1)}`);
+  const lake = await startStamp({ hierarchicalNamespace: true });
+  try {
+    const endpoints = [`STAMP_DFS_ENDPOINT=${lake.endpoints.dfs}`, `STAMP_BLOB_ENDPOINT=${lake.endpoints.blob}`];
+    const account = [`STAMP_ACCOUNT=${accountName}`, `STAMP_KEY=${accountKey}`];
+    const program = join(import.meta.dirname, "python/lake.py");
+    const { code, output } = await run("env", [...endpoints, ...account, python, program], { timeoutMs: 300_000 });
+    console.log(output.trim());
+    assert.equal(code, 0, output);
+    assert.match(output, /all passed/);
+  } finally {
+    await lake.stop();
+  }
+});
+
 test("Go's azblob, aztables and azqueue do their main operations", async (context) => {
   const found = await run("go", ["version"]);
   if (found.code !== 0) return context.skip("no Go here");

@@ -104,16 +104,17 @@ export {
   parsePathAccess,
   pathAccessText,
   permissionsText,
+  recursivelyChanged,
   superuserId,
 } from "./dfs/access/path-access.ts";
 export { blobPathAuthorization, dataLakeAuthorizationOf, pathOperationOf } from "./dfs/authorization.ts";
 export { dataLakeError, dataLakeErrorJson } from "./dfs/errors.ts";
-export { filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
+export { changedPathsJson, type FailedPath, filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
 export { type DataLakeOperationName, dataLakeOperationNames } from "./dfs/operation-rows.ts";
 export { isDataLakeRequest } from "./dfs/operations.ts";
 export type { ContentHeaders, Ownership } from "./dfs/path-headers.ts";
 export { type PathProperties, propertiesText } from "./dfs/properties.ts";
-export { type DataLakeRequest, type DataLakeRequests, parseDataLake } from "./dfs/requests.ts";
+export { type DataLakeRequest, type DataLakeRequests, parseDataLake, type RecursiveChange } from "./dfs/requests.ts";
 export { canonicalDirectory, checkDataLakeNames, type DataLakeResource, parseDataLakeResource, withoutSlashes } from "./dfs/resource.ts";
 export { refusedEmptyHeaders, refusedEmptyParameters, withoutEmptyValues } from "./empty-values.ts";
 export { fileError } from "./file/errors.ts";

@@ -20,6 +20,16 @@ export interface ListPage {
   readonly continuation?: Uint8Array | undefined;
 }
 
+export interface ListOptions {
+  readonly recursive: boolean;
+  readonly entriesMax: number;
+  readonly continuation?: Uint8Array | undefined;
+  /** Names below the listed directory, at which the list begins, whether they are there or not. Several only if it is recursive. */
+  readonly beginFrom?: readonly string[] | undefined;
+  /** Beginning of the names that are told, of a list that is not recursive. Undefined: all. */
+  readonly prefix?: string | undefined;
+}
+
 /** A directory that is being listed. */
 interface Frame {
   readonly directory: string;
@@ -32,19 +42,11 @@ interface Frame {
 /** Entries that one page reads at most, whether it tells of them or not. */
 export const listRowsMax = 5_000;
 
-export interface ListOptions {
-  readonly recursive: boolean;
-  readonly entriesMax: number;
-  readonly continuation?: Uint8Array | undefined;
-  /** Beginning of the names that are told, of a list that is not recursive. Undefined: all. */
-  readonly prefix?: string | undefined;
-}
-
 export function* list(context: MachineContext, path: readonly string[], options: ListOptions): Machine<ListPage> {
   const prefix = keyName(context.names, options.prefix ?? "");
   const stack = options.continuation ? framesOf(options.continuation) : [yield* firstFrame(context, path, nameBefore(prefix))];
+  const entries: Listed[] = options.continuation ? [] : yield* begun(context, stack, options);
   yield* withoutRemoved(context, stack);
-  const entries: Listed[] = [];
   let rows = 0;
   while (stack.length > 0) {
     const frame = stack.at(-1) as Frame;
@@ -70,6 +72,21 @@ export function* list(context: MachineContext, path: readonly string[], options:
     if (stack.length === first && !page.more) stack.pop();
   }
   return { entries };
+}
+
+/** Puts the names that the list begins at behind it, and returns the last one, if it is there. */
+function* begun(context: MachineContext, stack: Frame[], { beginFrom = [], recursive, entriesMax }: ListOptions): Machine<Listed[]> {
+  for (const [depth, name] of beginFrom.entries()) {
+    const frame = stack.at(-1) as Frame;
+    frame.after = keyName(context.names, name);
+    const held = yield* shown(context, { kind: "entry", directory: frame.directory, name: frame.after });
+    const isLast = depth === beginFrom.length - 1;
+    if (!held || (!isLast && held.kind === "file")) return [];
+    const path = [...stack.slice(1).map(({ written }) => written), held.name];
+    if (held.kind === "directory" && recursive) stack.push({ directory: held.id, written: held.name, after: "" });
+    if (isLast) return entriesMax > 0 ? [{ path, held }] : [];
+  }
+  return [];
 }
 
 function* firstFrame(context: MachineContext, path: readonly string[], after: string): Machine<Frame> {

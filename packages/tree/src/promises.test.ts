@@ -263,3 +263,28 @@ test("what the door has looked at: an operation that meets another file or direc
   assert.equal(world.commits, before);
   assert.equal(refusalWith([a, b, f], move), "none");
 });
+
+test("a list begins from a name, at any depth if it is recursive, whether the name is there or not", () => {
+  const world = new World();
+  for (const text of ["a", "a/b", "c", "c/d"]) make(world, text);
+  for (const text of ["a/b/f", "a/g", "c/d/h", "z"]) make(world, text, "file");
+  const from = (text: string, recursive = true, entriesMax = 100) =>
+    world.run(list(context, [], { recursive, entriesMax, beginFrom: path(text) })).entries.map((entry) => entry.path.join("/"));
+  assert.deepEqual(from("a/b/f"), ["a/b/f", "a/g", "c", "c/d", "c/d/h", "z"]);
+  assert.deepEqual(from("a/b"), ["a/b", "a/b/f", "a/g", "c", "c/d", "c/d/h", "z"]);
+  assert.deepEqual(from("a/c"), ["a/g", "c", "c/d", "c/d/h", "z"]);
+  assert.deepEqual(from("b/c/d"), ["c", "c/d", "c/d/h", "z"]);
+  assert.deepEqual(from("a/g/x"), ["c", "c/d", "c/d/h", "z"]);
+  assert.deepEqual(from("c", false), ["c", "z"]);
+  assert.deepEqual(from("zz"), []);
+  const first = world.run(list(context, [], { recursive: true, entriesMax: 1, beginFrom: path("a/b/f") }));
+  assert.deepEqual(
+    first.entries.map((entry) => entry.path.join("/")),
+    ["a/b/f"],
+  );
+  const rest = world.run(list(context, [], { recursive: true, entriesMax: 100, continuation: first.continuation }));
+  assert.deepEqual(
+    rest.entries.map((entry) => entry.path.join("/")),
+    ["a/g", "c", "c/d", "c/d/h", "z"],
+  );
+});

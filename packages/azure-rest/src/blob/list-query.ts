@@ -14,6 +14,8 @@ export interface ListQuery {
   readonly delimiter: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
+  /** False: the marker is what the request names to start from, if it is not empty. */
+  readonly isContinued: boolean;
   /** Snapshot, version or incarnation from which the first name goes on; 0 begins with its first. */
   readonly markerStamp: number;
   readonly maxResults: number;
@@ -119,6 +121,7 @@ export function parseListQuery(query: Query, of: "blobs" | "containers" | "queue
     prefix: prefix ?? "",
     delimiter: delimiter ?? "",
     marker: start.name === "" ? from : start.name,
+    isContinued: start.name !== "",
     markerStamp: start.stamp,
     maxResults,
     onlyDeleted: showOnly === "deleted",

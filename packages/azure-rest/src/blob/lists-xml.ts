@@ -75,6 +75,8 @@ export interface ListedBlobProperties {
   readonly encryptionScope?: string | undefined;
   /** Owner and access control of a file or directory that has some of its own, as pathAccessText writes them. */
   readonly pathAccess?: string | undefined;
+  /** Undefined: a blob of an account without directories. */
+  readonly resourceType?: "file" | "directory" | undefined;
   /** The copy that made the blob, or makes it. */
   readonly copy?: ShownCopy | undefined;
 }
@@ -183,6 +185,7 @@ export function listedBlobXml(blob: ListedBlobProperties, include: ReadonlySet<s
   text += elementIfAny("Content-Disposition", blob.headers.contentDisposition);
   if (blob.blobType === "PageBlob") text += `<x-ms-blob-sequence-number>${blob.sequenceNumber}</x-ms-blob-sequence-number>`;
   if (blob.sealed) text += "<Sealed>true</Sealed>";
+  if (blob.resourceType !== undefined) text += element("ResourceType", blob.resourceType);
   text += `<BlobType>${blob.blobType}</BlobType>${blob.uncommitted ? "" : stateXml(blob, include)}${encryptionXml(blob)}</Properties>`;
   // Whoever lists brings no key.
   const hidden = blob.encryptionKeySha256 !== undefined && Object.keys(blob.metadata).length > 0;

@@ -55,3 +55,23 @@ export const filesystemsJson = (version: string, filesystems: readonly ShownFile
       name,
     })),
   });
+
+/** A path that a recursive change of access control could not change. */
+export interface FailedPath {
+  readonly name: string;
+  readonly isDirectory: boolean;
+  readonly message: string;
+}
+
+/** Answer of a recursive change: numbers of what was changed, and each path that was not. */
+export const changedPathsJson = (directories: number, files: number, failed: readonly FailedPath[]): string =>
+  JSON.stringify({
+    directoriesSuccessful: directories,
+    filesSuccessful: files,
+    failureCount: failed.length,
+    failedEntries: failed.map(({ name, isDirectory, message }) => ({
+      name,
+      type: isDirectory ? "DIRECTORY" : "FILE",
+      errorMessage: message,
+    })),
+  });

@@ -12,6 +12,8 @@ export interface RenameOptions {
   /** Kind that the source has to be; undefined: either. */
   readonly kind?: HeldKind | undefined;
   readonly sourceConditions?: Conditions | undefined;
+  /** True: the source may have a lease, which is checked also without conditions. A file's always is. */
+  readonly mayBeLeased?: boolean | undefined;
   /** Conditions on a file or directory that is replaced. Its lease does not keep it. */
   readonly targetConditions?: Conditions | undefined;
 }
@@ -69,8 +71,9 @@ function mustBeThere(there: Held | undefined, { targetConditions: { ifMatch, lea
 const crosses = ({ moved, from, to }: Rename): boolean => moved.kind === "directory" && from.at.directory !== to.at.directory;
 
 /** Without conditions only a file is marked: it may have a lease. */
-const isChecked = ({ moved, options: { sourceConditions } }: Rename): boolean =>
-  sourceConditions !== undefined && (moved.kind === "file" || Object.values(sourceConditions).some((one) => one !== undefined));
+const isChecked = ({ moved, options: { sourceConditions, mayBeLeased } }: Rename): boolean =>
+  sourceConditions !== undefined &&
+  (moved.kind === "file" || mayBeLeased === true || Object.values(sourceConditions).some((one) => one !== undefined));
 
 const conditionsOn = (rename: Rename): Participant[] =>
   isChecked(rename) ? [{ at: { kind: rename.moved.kind, id: rename.moved.id }, fate: "release" }] : [];

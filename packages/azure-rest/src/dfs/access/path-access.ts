@@ -5,7 +5,19 @@
  */
 import { badHeader, type Parsed, parsed } from "../../rest-error.ts";
 import type { Ownership } from "../path-headers.ts";
-import { type AccessList, type AccessLists, isExtended, listsText, modeOf, parseLists, rootLists, withMode } from "./access-list.ts";
+import type { RecursiveChange } from "../requests.ts";
+import {
+  type AccessList,
+  type AccessLists,
+  isExtended,
+  listsText,
+  modeOf,
+  parseLists,
+  rootLists,
+  withEntries,
+  withMode,
+  withoutEntries,
+} from "./access-list.ts";
 import { type AskedAccess, accessOfNew } from "./new-path.ts";
 import { modeText } from "./rights.ts";
 
@@ -63,6 +75,18 @@ export function changedPathAccess(kind: PathKind, held: PathAccess, asked: Owner
   if (!permissions) return parsed({ ...held, owner, group });
   const access: AccessList = withMode(held.lists.access, permissions);
   return parsed({ owner, group, sticky: permissions.sticky, lists: { ...held.lists, access } });
+}
+
+/** Returns the access control after a change that goes over everything below a directory. Files take what is not for default lists. */
+export function recursivelyChanged(kind: PathKind, held: PathAccess, change: RecursiveChange): Parsed<PathAccess> {
+  const isTaken = ({ scope }: { readonly scope: "access" | "default" }): boolean => scope === "access" || kind !== "file";
+  const lists =
+    change.mode === "set"
+      ? parsed(kind === "file" ? { ...change.lists, defaults: undefined } : change.lists)
+      : change.mode === "modify"
+        ? withEntries(held.lists, change.entries.filter(isTaken))
+        : withoutEntries(held.lists, change.names.filter(isTaken));
+  return lists.ok ? parsed({ ...held, lists: lists.value }) : lists;
 }
 
 /** Returns the mode in symbolic form, with a plus behind it if the lists have more than it says. */

@@ -4,10 +4,12 @@
  */
 import { type BlobOperationName, notImplemented, pathOperationOf, withoutSlashes } from "@stamp/azure-rest";
 import { accessHeaders, accessOf, typeHeader } from "../dfs/access.ts";
+import { listBlobsInTree } from "../dfs/blob-lists.ts";
+import { deleteFile, writeFile } from "../dfs/blob-writes.ts";
 import { admit } from "../dfs/judge.ts";
 import type { Answer } from "../exchange.ts";
 import { seeAgain, withKey } from "./content/scopes.ts";
-import { type BlobExchange, blobOfRequest } from "./exchange.ts";
+import type { BlobExchange } from "./exchange.ts";
 import { operationHandlers } from "./operations.ts";
 
 export async function serve(exchange: BlobExchange): Promise<Answer> {
@@ -43,13 +45,33 @@ const onPaths: readonly BlobOperationName[] = [
   "SetBlobHeaders",
   "LeaseBlob",
 ];
-const served: ReadonlySet<BlobOperationName> = new Set([...onContainers, ...onPaths]);
+const writes: readonly BlobOperationName[] = ["PutBlob", "PutBlock", "PutBlockList"];
+const writing: ReadonlySet<BlobOperationName> = new Set(writes);
+const served: ReadonlySet<BlobOperationName> = new Set([...onContainers, ...onPaths, ...writes, "DeleteBlob", "GetBlockList", "ListBlobs"]);
 const shows: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobProperties"]);
+
+/** Headers and parameters of these operations that name what files don't have. */
+const missingHeaders = [
+  "x-ms-tags",
+  "x-ms-if-tags",
+  "x-ms-legal-hold",
+  "x-ms-immutability-policy-mode",
+  "x-ms-immutability-policy-until-date",
+];
+const missingParameters = ["snapshot", "versionid", "deletetype"];
+
+function missingOf({ operation, headers, target }: BlobExchange): string | undefined {
+  if (!writing.has(operation) && operation !== "DeleteBlob") return undefined;
+  if (headers["x-ms-delete-snapshots"]?.toLowerCase() === "only") return "x-ms-delete-snapshots: only";
+  return missingHeaders.find((name) => headers[name] !== undefined) ?? missingParameters.find((name) => target.query.has(name));
+}
 
 export async function serveInTree(exchange: BlobExchange): Promise<Answer> {
   const { operation } = exchange;
   const feature = `${operation} in an account with a hierarchical namespace`;
   if (!served.has(operation)) return notImplemented(feature);
+  const missing = missingOf(exchange);
+  if (missing !== undefined) return notImplemented(`${missing} of ${feature}`);
   const inTree: NonNullable<BlobExchange["inTree"]> = {};
   const { container: filesystem, blob } = exchange.target;
   const path = blob === undefined ? undefined : withoutSlashes(blob);
@@ -58,12 +80,9 @@ export async function serveInTree(exchange: BlobExchange): Promise<Answer> {
   const admitted = await admit({ ...exchange, inTree, resource: { filesystem, path } }, judged);
   if (!admitted.ok) return admitted;
   const asked = admitted.value;
-  if (operation === "LeaseBlob") {
-    const name = await blobOfRequest(asked);
-    if (!name.ok) return name;
-    if (inTree.held?.kind === "directory") return notImplemented(`Leases of directories in an account with a hierarchical namespace`);
-  }
-  const answer = await serve(asked);
+  if (operation === "ListBlobs") return listBlobsInTree(asked);
+  if (operation === "DeleteBlob") return deleteFile(asked);
+  const answer = writing.has(operation) ? await writeFile(asked, () => serve(asked)) : await serve(asked);
   const kind = inTree.held?.kind;
   if (!answer.ok || kind === undefined || !shows.has(operation)) return answer;
   const folder = kind === "directory" ? { "x-ms-meta-hdi_isfolder": "true" } : {};

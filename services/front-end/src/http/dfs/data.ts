@@ -164,7 +164,11 @@ export function plan(
   { position, retains }: Pick<Flush, "position" | "retains">,
   { packedCommitted, packedUncommitted }: Lists,
 ): Parsed<readonly Planned[]> {
-  const blocks: Planned[] = [...unpackBlockSizes(packedCommitted)].map(({ blockId }) => ({ blockId, source: "committed" as const }));
+  const committed = [...unpackBlockSizes(packedCommitted)];
+  const bytes = committed.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  // No list of blocks can name what Put Blob wrote: the service doesn't take writes of both kinds for one file either.
+  if (bytes !== contentBytes || committed.some(({ blockId }) => blockId.length === 0)) return rejected("InvalidFlushOperation");
+  const blocks: Planned[] = committed.map(({ blockId }) => ({ blockId, source: "committed" as const }));
   const sizes = new Map<number, { readonly blockId: Uint8Array; readonly sizeBytes: number }>();
   for (const block of unpackBlockSizes(packedUncommitted)) {
     const at = positionOfBlock(block.blockId);

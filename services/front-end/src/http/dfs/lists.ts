@@ -1,15 +1,5 @@
 /** Lists of paths, and what is asked of one without its content. */
-import {
-  badQuery,
-  blobHeaders,
-  etagAndTime,
-  notImplemented,
-  type Parsed,
-  parsed,
-  pathsJson,
-  rejected,
-  type ShownPath,
-} from "@stamp/azure-rest";
+import { badQuery, blobHeaders, etagAndTime, type Parsed, parsed, pathsJson, rejected, type ShownPath } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
 import { directoriesOf, type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
@@ -28,11 +18,10 @@ import { bytesOf } from "./tokens.ts";
 /** Properties of paths that are read at once. */
 const readAtOnce = 64;
 
-const notOfThisList = badQuery("continuation", "", "It is none that this list has given.");
+export const notOfThisList = badQuery("continuation", "", "It is none that this list has given.");
 
 export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promise<Answer> {
   const { directory, recursive, maxResults, beginFrom, continuation } = exchange.asked;
-  if (beginFrom !== "") return notImplemented("Lists that begin from a name (beginFrom)");
   const token = continuation === undefined ? undefined : bytesOf(continuation);
   if (continuation !== undefined && token === undefined) return notOfThisList;
   const row = await rowOf(exchange);
@@ -42,7 +31,7 @@ export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promis
   const found = await runInTree(exchange, tree, (context) => resolve(context, names));
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
   if (found.value.at(-1)?.held.kind === "file") return rejected("PathConflict");
-  const options = { recursive, entriesMax: maxResults, continuation: token };
+  const options = { recursive, entriesMax: maxResults, continuation: token, beginFrom: namesOf(beginFrom) };
   const page = await runInTree(exchange, tree, (context) => list(context, names, options));
   if (!page.ok) return refused(page);
   const ids = token ? (directoriesOf(token) ?? []) : [];

@@ -65,7 +65,8 @@ function missingOf({ asked }: Creating): string | undefined {
 /** A path of which others make and remove parts meanwhile is tried again so often. */
 const attemptsMax = 16;
 
-interface Making {
+/** Creation of a path, with the directories above it. */
+export interface Making {
   readonly exchange: OnPath;
   readonly blob: BlobExchange;
   readonly row: Container;
@@ -173,7 +174,7 @@ async function make(
 }
 
 /** Makes the directories on the way that are not there. Undefined: the caller tries again. */
-async function makeParents(making: Making, names: readonly string[]): Promise<Parsed<never> | undefined> {
+export async function makeParents(making: Making, names: readonly string[]): Promise<Parsed<never> | undefined> {
   const { exchange, tree, row } = making;
   let parent: Named;
   for (let depth = 1; depth < names.length; depth++) {
@@ -214,7 +215,8 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
     const below = held?.kind === "directory" && asked.recursive === true;
     const may = below ? await mayRemoveBelow(exchange, row.value, held, names) : parsed(undefined);
     if (!may.ok) return may;
-    const conditions = kind === "file" || isConditional(asked.conditions) ? asked.conditions : undefined;
+    const checked = kind === "file" || isConditional(asked.conditions) || (await isLeased(exchange, row.value, held));
+    const conditions = checked ? asked.conditions : undefined;
     const options = { kind, recursive: asked.recursive ?? false, conditions };
     const removed = await runInTree(exchange, tree, (context) => remove(context, names, options));
     if (!removed.ok && (removed.refusal === "isFile" || removed.refusal === "isDirectory")) continue;
@@ -223,6 +225,15 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
     return respond(200, {});
   }
   return rejected("ServerBusy");
+}
+
+/** True if the directory has a lease: it is checked by the change of the tree itself, which else would not look at the directory's blob. */
+async function isLeased(exchange: OnPath, row: Container, held: Named): Promise<boolean> {
+  if (!held) return false;
+  const name = exchange.objects.located({ account: exchange.target.account, container: row.name, blob: held.id }, row);
+  const value = { name, withoutContent: true, withoutKey: true };
+  const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
+  return !blob.ok || blob.value.lease?.status === "locked";
 }
 
 /** True if the caller's right is a SAS for one path: what is below a directory is not the directory. */
@@ -245,11 +256,14 @@ export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Prom
   const { ifNoneMatch, ...rest } = conditions;
   const target = isNew ? rest : conditions;
   if (!exchange.access.may("w")) return badHeader("x-ms-rename-source", "", "The caller may not write.");
+  const found = await runInTree(exchange, tree, (context) => resolve(context, from));
+  const mayBeLeased = found.ok && (await isLeased(exchange, row.value, found.value.at(-1)?.held));
   const moved = await runInTree(exchange, tree, (context) =>
     rename(context, from, to, {
       replaces: !isNew,
       kind: resourceType,
       sourceConditions,
+      mayBeLeased,
       targetConditions: isConditional(target) ? target : undefined,
     }),
   );

@@ -31,6 +31,7 @@ import { blobService } from "../blob/service.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 import type { RecognizedOperation, RestService } from "../service.ts";
 import { setAccessControl } from "./access-control.ts";
+import { setAccessControlRecursively } from "./access-recursively.ts";
 import { appendData, flushData } from "./data.ts";
 import type { DataLakeExchange, DataLakeHandler } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
@@ -55,6 +56,7 @@ const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Nam
   GetAccessControl: getAccessControl,
   CheckAccess: checkAccess,
   SetAccessControl: setAccessControl,
+  SetAccessControlRecursively: setAccessControlRecursively,
   DeletePath: deletePath,
 };
 
