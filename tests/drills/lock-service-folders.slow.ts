@@ -137,6 +137,13 @@ test("a stamp that was stopped gets an older folder of a lock service, and then 
   }
 });
 
+/** Runs a command of `stamp` that must succeed. Returns what it prints. */
+function run(...words: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [main, ...words, "--data", dataDir], (error, out) => (error === null ? resolve(out) : reject(error)));
+  });
+}
+
 /** Newest copy of the metadata on the nodes. */
 function newestCopy(): string | undefined {
   const copies = globSync(join(dataDir, "extent-node-*/files/metadata-copies/*.snapshot"));
@@ -161,11 +168,10 @@ test("a stamp loses all lock services, and an older copy is put back: blobs in e
   }
   await end();
   for (const name of ["lock-service-1", "lock-service-2", "lock-service-3"]) rmSync(storeOf(name), { recursive: true });
-  await new Promise<void>((resolve, reject) => {
-    execFile(process.execPath, [main, "metadata", "restore", copy, "--data", dataDir], (error) =>
-      error === null ? resolve() : reject(error),
-    );
-  });
+  const listed = JSON.parse(await run("metadata", "restore", copy, "--list", "--json")) as { comesBack: unknown[]; lost: unknown[] };
+  assert.ok(listed.comesBack.length > 0);
+  assert.deepEqual(listed.lost, []);
+  await run("metadata", "restore", copy);
   const restored = await begin();
   await assertAllThere(restored.container);
   await put(restored.container, 5);

@@ -6,7 +6,7 @@ export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { memberStoreName } from "./consensus/member-folder.ts";
 export { LockServiceRole } from "./lock-service.ts";
 export { type MetadataPlace, migrateMetadata } from "./metadata/migrate.ts";
-export { metadataOffline, newestMetadata, type OfflineMetadata } from "./metadata/offline.ts";
+export { metadataOffline, newestMetadata, type OfflineMetadata, snapshotEntries } from "./metadata/offline.ts";
 export { restoreMetadata, whileStopped } from "./metadata/restore.ts";
 export { lockServiceMetrics } from "./metrics.ts";
 export { etcdSecrets } from "./store/etcd-access.ts";

@@ -156,7 +156,7 @@ interface StoppedNode {
   readonly journalDisk: NodeDisk | undefined;
 }
 
-function stoppedNodes(config: ClusterConfig): StoppedNode[] {
+export function stoppedNodes(config: ClusterConfig): StoppedNode[] {
   closeNewFiles();
   if (!existsSync(config.dataDir)) throw new CommandError(`there is no data folder ${config.dataDir}`);
   const names = readdirSync(config.dataDir).filter((name) => /^extent-node-\d+$/.test(name));
@@ -169,7 +169,7 @@ function stoppedNodes(config: ClusterConfig): StoppedNode[] {
   });
 }
 
-const partsOf = ({ name, world, journalDisk }: StoppedNode) => ({
+export const partsOf = ({ name, world, journalDisk }: StoppedNode) => ({
   world,
   nodeId: name,
   ...(journalDisk === undefined ? {} : { journalDisk }),

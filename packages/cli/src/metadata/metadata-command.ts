@@ -26,6 +26,7 @@ import { inspect, make, tell } from "../running.ts";
 import { warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { type MigratedStore, migrateStore } from "./migrate-metadata.ts";
+import { previewRestore, previewText, type RestorePreview } from "./preview-restore.ts";
 
 /** For a whole snapshot, however large. */
 const readTimeoutMs = 600_000;
@@ -72,9 +73,14 @@ export function addMetadata(program: Command): void {
       .command("restore <file>")
       .description("put a snapshot in the place of the metadata store of a stopped cluster, whose own is lost or damaged")
       .option("--replace", "move a store that is there aside, to metadata.replaced-<time>")
+      .option("--list", "only say which extents that began after the snapshot come back, and which are lost")
       .option("--json", "for tools"),
     ["dataDir"],
-  ).action(async (file: string, options: { replace?: boolean }, command: Command) => {
+  ).action(async (file: string, options: { replace?: boolean; list?: boolean }, command: Command) => {
+    if (options.list === true) {
+      tell(command, await listed(command, file), previewText);
+      return;
+    }
     const environment = lockServiceEnvironment(command);
     const folder = resolve(environment.STAMP_DATA_DIR ?? "");
     const overEtcd = environment.STAMP_METADATA_STORE === "etcd";
@@ -115,6 +121,15 @@ const migratedText = ({ to, keys, aside, replaced }: MigratedStore): string =>
     `${keys} keys are ${to === "etcd" ? "in etcd" : "in the folder of the lock service"}, compared one by one; what was given up is in ${aside}`,
     `now set metadataStore to ${to} (STAMP_METADATA_STORE), and start the stamp`,
   ].join("\n");
+
+/** Says what a restore of the snapshot would bring back, by the folders of a stopped cluster. */
+async function listed(command: Command, file: string): Promise<RestorePreview> {
+  const config = configOf(command);
+  checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, its extent nodes have their disks open`);
+  await verified(file);
+  const about = { what: "reading the disks of the extent nodes", afterwards: "Nothing was changed." };
+  return withProgress(about, (tellProgress) => withSnapshot(file, (snapshot) => previewRestore(config, snapshot, tellProgress)));
+}
 
 /** Puts a snapshot in the place of the metadata store in the folder of a stopped lock service; `replace` moves a store that is there aside. */
 async function restoreStore(dataDir: string, file: string, replace: boolean, tellProgress: TellProgress = () => {}): Promise<Restored> {

@@ -7,6 +7,7 @@ import { planCreateStream } from "../plan-streams.ts";
 import { segmentExtentsMax } from "../records.ts";
 import { checksum, Store } from "../testing/harness.ts";
 import { chooseTakenBack, historyApart } from "./choose-taken-back.ts";
+import { judgeRestored } from "./judge-restored.ts";
 import { needsSegment, planTakeBack, takenAtOnceMax } from "./plan-take-back.ts";
 import { type ProvenExtent, proveExtent, type UnknownReplica } from "./prove-extent.ts";
 import { decodeTakenBack, encodeTakenBack, takenBackKey } from "./taken-back-record.ts";
@@ -185,4 +186,33 @@ test("taken back: the bytes of its record are frozen; one that is cut or changed
   }
   assert.ok(!decodeTakenBack(encodeTakenBack({ ...record, floor: -1 }, checksum), checksum).ok);
   assert.ok(!decodeTakenBack(encodeTakenBack({ ...record, lost: [{}] as never }, checksum), checksum).ok);
+});
+
+test("taken back: a restore is judged by all replicas: what comes back, what is lost, what had been left before", () => {
+  const { store, last } = storeOf(2);
+  const at = (id: number, predecessor: number, more: Partial<UnknownReplica> = {}): UnknownReplica =>
+    replica("a", { id: extentId(id), predecessor, ownerEpoch: 3, ...more });
+  const held = [
+    at(last + 2, last),
+    at(last + 6, last + 5),
+    at(last + 7, last + 6, { problems: ["its file is gone"] }),
+    at(last + 8, 0, { problems: ["its file is gone"], durableBytes: 0 }),
+    at(last - 1, 0),
+  ];
+  const { taken, lost, left } = judgeRestored(store.state, held, 0, allRules);
+  assert.deepEqual(
+    taken.get("/s")?.map(({ id }) => id - last),
+    [2, 6],
+  );
+  assert.deepEqual(
+    lost.map(({ id, bytes }) => [id - last, bytes]),
+    [
+      [7, 100],
+      [5, undefined],
+    ],
+  );
+  assert.deepEqual(
+    left.map(({ extent: { id } }) => id - last),
+    [-1],
+  );
 });

@@ -1,9 +1,10 @@
 /** The metadata of a stamp whose lock services do not run, read only; the lock of a store keeps a running one out. */
-import { type Outcome, ok, refused, toHex } from "@stamp/base";
+import { type Checksum, fromUtf8, type Outcome, ok, refused, toHex } from "@stamp/base";
+import type { OpenedSnapshot } from "@stamp/metadata-store";
 import type { KeyValue, World } from "@stamp/ports";
 import { openToRead } from "../consensus/member-folder.ts";
 import { hasOldStore } from "../consensus/take-over.ts";
-import { LockStore, type StoredPage } from "../store/store.ts";
+import { decodeKeyState, LockStore, type StoredPage } from "../store/store.ts";
 
 const pageLimit = 10_000;
 
@@ -19,6 +20,23 @@ export interface OfflineMetadata {
 export function newestMetadata(found: readonly OfflineMetadata[]): OfflineMetadata | undefined {
   const count = (lineage: string): number => found.filter((each) => each.lineage === lineage).length;
   return found.toSorted((one, other) => count(other.lineage) - count(one.lineage) || other.applied - one.applied)[0];
+}
+
+/** Entries of the metadata store whose keys begin with `prefix`, as a snapshot has them. Refused with `damaged` if one can't be read. */
+export async function snapshotEntries(
+  snapshot: Pick<OpenedSnapshot, "entries">,
+  prefix: string,
+  checksum: Checksum,
+): Promise<Outcome<StoredPage["entries"]>> {
+  const entries: StoredPage["entries"] = [];
+  for await (const [key, value] of snapshot.entries()) {
+    const name = fromUtf8(key);
+    if (!name.startsWith(`k/${prefix}`)) continue;
+    const state = decodeKeyState(value, checksum);
+    if (!state.ok) return state;
+    if (state.value.value !== undefined) entries.push({ key: name.slice(2), value: state.value.value, version: state.value.version });
+  }
+  return ok(entries);
 }
 
 /** `replicated`: the folder is that of a member, if its store of before was taken over. */

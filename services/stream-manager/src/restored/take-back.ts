@@ -13,16 +13,14 @@ import { type ExtentId, extentId, type Outcome, ok, refused } from "@stamp/base"
 import type { MetadataClient } from "@stamp/metadata-store";
 import { sleep } from "@stamp/ports";
 import {
-  chooseTakenBack,
   decodeTakenBack,
   encodeTakenBack,
-  type LostExtent,
+  judgeRestored,
   lostMax,
   mayComeBack,
   needsSegment,
   type ProvenExtent,
   planTakeBack,
-  proveExtent,
   type TakenBackRecord,
   takenAtOnceMax,
   takenBackKey,
@@ -97,32 +95,13 @@ export class TakeBack {
 
   async #takeBack(floor: number): Promise<Outcome<TakenBackRecord>> {
     const { lineage, state, world } = this.#term;
-    const lost: LostExtent[] = [];
-    const proven: ProvenExtent[] = [];
-    const replicas = [...this.#listed.values()].flat();
-    for (const [id, those] of Map.groupBy(replicas, (replica) => replica.id)) {
-      const extent = proveExtent(id, those);
-      if (extent.ok) proven.push(extent.value);
-      // Without content nothing is lost.
-      else if (those.some(({ durableBytes }) => durableBytes > 0))
-        lost.push({
-          id,
-          stream: those.find(({ stream }) => stream !== "")?.stream ?? "",
-          bytes: bytesOf(those),
-          why: extent.failure.message,
-        });
-    }
-    const chosen = chooseTakenBack(state, proven, floor, world.rules);
-    const byId = Map.groupBy(replicas, ({ id }) => id);
-    for (const { extent, why, isLost } of chosen.left) {
-      const { id, stream } = extent;
-      if (isLost) lost.push({ id, stream, bytes: bytesOf(byId.get(id) ?? []), why });
-      else world.logger.warn("an extent that the restored metadata do not know stays in quarantine", { extent: id, stream, why });
-    }
-    for (const { id, stream } of chosen.missing)
-      lost.push({ id, stream, why: "no node that was heard has it: it was truncated away after the copy, or it is lost" });
+    const { left, lost, taken: chosen } = judgeRestored(state, [...this.#listed.values()].flat(), floor, world.rules);
+    for (const { extent, why } of left)
+      world.logger.warn("an extent that the restored metadata do not know stays in quarantine", {
+        ...{ extent: extent.id, stream: extent.stream, why },
+      });
     let count = 0;
-    for (const [stream, extents] of chosen.taken) {
+    for (const [stream, extents] of chosen) {
       const taken = await this.#append(stream, extents);
       if (!taken.ok) return taken;
       count += extents.length;
@@ -225,8 +204,6 @@ const idOf = ({ extentId: id }: ExtentReplica): ExtentId => extentId(fromWire(id
 /** An empty replica of an extent without a creation number proves nothing and has nothing. */
 const isWorth = ({ creation, durableBytes, state }: ExtentReplica): boolean =>
   creation > 0n || durableBytes > 0n || state === ReplicaState.DAMAGED;
-
-const bytesOf = (replicas: readonly UnknownReplica[]): number => Math.max(0, ...replicas.map(({ durableBytes }) => durableBytes));
 
 const unknownReplica = (
   place: UnknownReplica["place"],
