@@ -36,7 +36,7 @@ import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from 
 import { endProcess } from "../exit.ts";
 import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
-import { say, warn } from "../say.ts";
+import { say, sayRaw, warn } from "../say.ts";
 import { hasSeveral, severalIn, stampsMax, stampsMin } from "../stamps/several.ts";
 import { deleteStamps, stopStamps } from "../stamps/stamps-commands.ts";
 import { upStamps } from "../stamps/up-stamps.ts";
@@ -56,10 +56,13 @@ export function addUp(program: Command): void {
       whole(stampsMin, stampsMax),
     )
     .option("--init", "with --host: make a new stamp; said once, on one host, at its very first start")
+    .option("--print-logs", "without -d: also print what the processes log, a line of JSON each")
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", number(0.001, secondsMax), "60")
     .action(async (_options, command: Command) => {
       const { detach: background, readyTimeoutS, stamps } = command.opts<{ detach?: boolean; readyTimeoutS: string; stamps?: string }>();
       const readySeconds = Number(readyTimeoutS);
+      if (printsLogs(command) && (background === true || stamps !== undefined))
+        throw new CommandError("--print-logs is for a stamp in the foreground: leave out -d and --stamps", exitCodes.usage);
       const config = configOf(command);
       if (stamps !== undefined || hasSeveral(config)) {
         const count = stamps === undefined ? undefined : Number(stamps);
@@ -184,6 +187,8 @@ function remarks(config: ClusterConfig): string[] {
   return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses), ...(outgoing === undefined ? [] : [outgoing])];
 }
 
+const printsLogs = (command: Command): boolean => command.opts<{ printLogs?: boolean }>().printLogs === true;
+
 /** True if this start is to make a new stamp on several hosts. */
 const isFirst = (command: Command): boolean => command.opts<{ init?: boolean }>().init === true;
 
@@ -246,6 +251,7 @@ async function upForeground(command: Command): Promise<void> {
     transport,
     initialise: isFirst(command),
     onEvent: tellEvent,
+    ...(printsLogs(command) ? { onLine: sayRaw } : {}),
     onStopping: (why) => {
       stopping = true;
       say(`\nstopping (${why}) …`);

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { inWords, isSystemError } from "@stamp/ports-node";
 import { distrust, programOf, type StartedProgram } from "../bundle/bundle.ts";
 import type { PlannedProcess, StartedProcess } from "../plan.ts";
@@ -38,6 +39,8 @@ export interface ManagedOptions<Plan extends StartedProcess = PlannedProcess> {
   readonly logBytesMax: number;
   readonly restartAfterMs: number;
   readonly stopTimeoutMs: number;
+  /** Takes each whole line that a process writes, besides the log file. Undefined: lines go to the file only. */
+  readonly onLine?: ((line: string) => void) | undefined;
   /** A process was started or ended. */
   readonly onChange: (process: ManagedProcess<Plan>, what: ProcessEvent) => void;
 }
@@ -154,7 +157,10 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     this.#program = program;
     this.#startedMs = performance.now();
     const said = new LastError();
+    const { onLine } = this.#options;
     for (const output of [child.stdout, child.stderr]) {
+      if (onLine !== undefined && output !== null)
+        createInterface({ input: output, crlfDelay: Number.POSITIVE_INFINITY }).on("line", onLine);
       output?.on("data", (chunk: Buffer) => {
         this.#log.write(chunk);
         said.take(chunk);

@@ -49,6 +49,20 @@ test("supervisor, a process dies unasked: it is started again; one that is held 
     await until("started when asked", () => count(said(), "start extent-node-2") === 3);
   }));
 
+test("supervisor, lines of processes are asked for: each comes whole, besides the log file", () =>
+  withBench(async ({ config, supervisor }) => {
+    const main = join(config.dataDir, "..", "services", "extent-node", "src", "main.ts");
+    writeFileSync(
+      main,
+      `process.stdout.write("one li"); setTimeout(() => process.stdout.write("ne\\ntwo\\n"), 50); setInterval(() => {}, 1000);`,
+    );
+    const lines: string[] = [];
+    const one = supervisor(config, { onLine: (line) => lines.push(line) });
+    await one.start();
+    await until("both lines of both nodes", () => count(lines, "one line") === 2 && count(lines, "two") === 2);
+    assert.match(readFileSync(join(one.folder.logs, "extent-node-1.log"), "utf8"), /^one line\ntwo\n/m);
+  }));
+
 test("supervisor, a process says why it ends: the status tells it beside the exit code", () =>
   withBench(async ({ config, supervisor }) => {
     const main = join(config.dataDir, "..", "services", "extent-node", "src", "main.ts");

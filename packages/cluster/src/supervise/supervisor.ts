@@ -29,6 +29,8 @@ export interface SupervisorOptions {
   /** True to make a new stamp. Without a topology a new folder becomes one by itself; several hosts can't tell who is the first. */
   readonly initialise?: boolean;
   readonly onEvent?: (supervisor: Supervisor, name: string, event: ProcessEvent) => void;
+  /** Takes each line that a process writes, besides its log file. Undefined: lines go to the file only. */
+  readonly onLine?: (line: string) => void;
   /** Another supervisor has taken the folder. This one has killed its processes, and must end without touching the folder. */
   readonly onReplaced?: (by: SupervisorRecord) => void;
 }
@@ -125,9 +127,9 @@ export class Supervisor {
 
   #managed(planned: PlannedProcess): ManagedProcess {
     const { logBytesMax, restartAfterMs, stopTimeoutMs } = this.config;
-    const { root } = this.#options;
+    const { root, onLine } = this.#options;
     const onChange = (process: ManagedProcess, event: ProcessEvent): void => this.#changed(process, event);
-    return new ManagedProcess(planned, { root, logs: this.folder.logs, logBytesMax, restartAfterMs, stopTimeoutMs, onChange });
+    return new ManagedProcess(planned, { root, logs: this.folder.logs, logBytesMax, restartAfterMs, stopTimeoutMs, onLine, onChange });
   }
 
   get ready(): boolean {

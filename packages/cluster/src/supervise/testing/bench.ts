@@ -8,7 +8,7 @@ import { type ClusterConfig, loadConfig } from "../../config.ts";
 import { reservePorts } from "../../ports/port-base.ts";
 import { roles } from "../../roles.ts";
 import { type RunningSupervisor, runSupervisor } from "../run-supervisor.ts";
-import { Supervisor } from "../supervisor.ts";
+import { Supervisor, type SupervisorOptions } from "../supervisor.ts";
 
 /** Says when it starts and when it is asked to stop; ignores that when it is told to be stubborn. */
 const script = `
@@ -22,7 +22,7 @@ setInterval(() => {}, 1000);
 export interface Bench {
   readonly config: ClusterConfig;
   /** Makes another supervisor on the same folder. Without a configuration it has that of the first one. */
-  readonly supervisor: (config?: ClusterConfig) => Supervisor;
+  readonly supervisor: (config?: ClusterConfig, more?: Pick<SupervisorOptions, "onLine">) => Supervisor;
   /** The first one with its control socket and signals. */
   readonly run: () => Promise<RunningSupervisor>;
   readonly said: () => string[];
@@ -52,8 +52,8 @@ export async function withBench(work: (bench: Bench) => Promise<void>): Promise<
     const config = loadConfig({ directory: root, root, environment: {}, flags });
     await work({
       config,
-      supervisor: (other = config) => {
-        const made = new Supervisor({ config: other, root, transport });
+      supervisor: (other = config, more = {}) => {
+        const made = new Supervisor({ config: other, root, transport, ...more });
         started.push(made);
         return made;
       },
