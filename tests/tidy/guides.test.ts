@@ -26,10 +26,12 @@ test("guides: blocks that are not run are these, each for its reason", () => {
   assert.deepEqual(notRun, [
     "README.md: it is all tests, this one among them",
     "README.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
+    "README.md: needs a Docker engine; tests/drills/one-container.slow.ts has one",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
+    "docs/guides/deploy.md: needs a Docker engine; tests/drills/one-container.slow.ts has one",
     "docs/guides/deploy.md: needs a Docker engine; tests/drills/compose-ha.slow.ts has one",
     "docs/guides/deploy.md: needs Kubernetes; tests/helm/chart.slow.ts renders the chart with Helm's engine",
     "docs/guides/deploy.md: installs a service; tests/hosts/systemd.test.ts has systemd check the unit",

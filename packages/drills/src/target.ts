@@ -44,8 +44,8 @@ export interface DrillTarget {
 export interface Beside {
   /** Where a container on the network of the processes reaches the Blob service of the front-end. */
   readonly blob: { readonly host: string; readonly port: number };
-  /** Returns the command that runs a file of `packages/drills/src` with one argument in a container, which has an address of its own. */
-  commandOf(file: string, argument: string): readonly [command: string, ...args: string[]];
+  /** Returns the command that runs a program of the image with one argument in a container, which has an address of its own. */
+  commandOf(program: string, argument: string): readonly [command: string, ...args: string[]];
 }
 
 /** Twelve processes without compiled code take a minute on two busy cores. */

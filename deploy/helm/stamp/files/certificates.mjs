@@ -60,17 +60,7 @@ const filesOf = (folder) => Object.fromEntries(readdirSync(folder).map((file) =>
 const makeFolders = (...more) =>
   execFileSync(
     process.execPath,
-    [
-      env.STAMP_MAIN ?? "/stamp/packages/cli/src/main.ts",
-      "certs",
-      "cluster",
-      "folders",
-      "--dir",
-      folders,
-      "--stamp",
-      env.STAMP_RELEASE,
-      ...more,
-    ],
+    [env.STAMP_MAIN ?? "/stamp/stamp.mjs", "certs", "cluster", "folders", "--dir", folders, "--stamp", env.STAMP_RELEASE, ...more],
     { stdio: "inherit", env: { ...env, STAMP_DATA_DIR: join(work, "data") } },
   );
 

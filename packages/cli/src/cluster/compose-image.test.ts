@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { release } from "@stamp/base";
 
 const root = join(import.meta.dirname, "../../../..");
 
@@ -20,6 +21,10 @@ function manifestOf(name: string): Manifest {
   throw new Error(`there is no package ${name}`);
 }
 
+test("image, its label, has the version of this release", () => {
+  assert.match(readFileSync(join(root, "Dockerfile"), "utf8"), new RegExp(`image\\.version="${release.replaceAll(".", "\\.")}"`));
+});
+
 test("compose, image, is not without a package that the command line or a service needs", () => {
   const needed = new Set<string>();
   const need = (name: string): void => {
@@ -27,7 +32,7 @@ test("compose, image, is not without a package that the command line or a servic
     needed.add(name);
     for (const each of Object.keys(manifestOf(name).dependencies ?? {})) if (each.startsWith("@stamp/")) need(each.slice("@stamp/".length));
   };
-  need("cli");
+  for (const name of ["cli", "bench"]) need(name);
   assert.ok(needed.has("extent-node") && needed.has("front-end"));
   const left = [...readFileSync(join(root, ".dockerignore"), "utf8").matchAll(/^packages\/([\w-]+)$/gm)].map(([, name = ""]) => name);
   assert.ok(left.includes("simulator"));

@@ -68,17 +68,28 @@ const others: Readonly<Record<string, string>> = {
   "embedded-host": "packages/bench/src/embedded-host.ts",
 };
 
+/** Programs that a drill runs inside containers, and their sources. */
+const inContainers: Readonly<Record<string, string>> = {
+  "drill-hand": "packages/drills/src/damage/hand-program.ts",
+  "drill-relay": "packages/drills/src/compose/relay.ts",
+};
+
 /** Name of the library of the installed package, beside its programs. */
 export const libraryProgram = "library";
 
 /** Programs of the installed package. */
 export const packagePrograms: readonly string[] = [...roles, "location-service", ...Object.keys(others), libraryProgram];
 
+/** Programs that only the image has. */
+export const containerPrograms: readonly string[] = Object.keys(inContainers);
+
 /** Declarations of the library: a source that refers to no other. */
 export const libraryTypes = "packages/embedded/src/types.ts";
 
 export const sourceOf = (program: string): string =>
-  program === libraryProgram ? "packages/embedded/src/library.ts" : (others[program] ?? `services/${program}/src/main.ts`);
+  program === libraryProgram
+    ? "packages/embedded/src/library.ts"
+    : (others[program] ?? inContainers[program] ?? `services/${program}/src/main.ts`);
 
 /** File of a program that is started without a bundle: its source, or that of the installed package. */
 export const programFileOf = (root: string, program: string): string =>

@@ -6,15 +6,17 @@
  *   stamp-storage.d.ts         declarations of the library
  *   programs/                  one file per program and for the library, and what they share
  *   console/                   script and style of the console's page
- *   beside/<package>/proto/    files that packages look for beside their code
+ *   beside/<package>/          files that packages look for beside their code
  *   docs/                      pages that messages name
+ *
+ * The image has the same folder, with the native code of its system inside and the programs of drills on containers (`Form`).
  */
 import { chmodSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { release } from "@stamp/base";
 import type { Metafile } from "esbuild";
-import { libraryProgram, libraryTypes, packagePrograms, sourceOf } from "../bundle/bundle.ts";
+import { containerPrograms, libraryProgram, libraryTypes, packagePrograms, sourceOf } from "../bundle/bundle.ts";
 import { bundlePage, pageFolder } from "../bundle/console-page.ts";
 import { esbuildOf, programOptions, sources } from "../bundle/options.ts";
 import { licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
@@ -33,8 +35,11 @@ const named = (text: string): string => text.replaceAll(/(?<![\w.])\.\/stamp(?=[
 
 const isOurs = (file: string): boolean => !file.includes("node_modules/");
 
+/** `npm`: native code is in packages that npm installs. `image`: everything is inside, for the system that makes it. */
+export type Form = "npm" | "image";
+
 /** Makes the package in the folder, which is empty. */
-export async function makePackage(root: string, folder: string): Promise<void> {
+export async function makePackage(root: string, folder: string, form: Form = "npm"): Promise<void> {
   const esbuild = esbuildOf(root);
   if (esbuild === undefined) throw new Error("esbuild is not installed: run ./stamp pnpm install");
   const besides = new Set<string>();
@@ -44,23 +49,27 @@ export async function makePackage(root: string, folder: string): Promise<void> {
     return join(beside, packageNameOf(home), relative(home, dirname(file)));
   };
   const textOf = (file: string, content: string): string => (isOurs(file) && file.endsWith(".ts") ? named(content) : content);
+  const programs = form === "npm" ? packagePrograms : [...packagePrograms, ...containerPrograms];
   const { metafile } = await esbuild.build({
     ...programOptions(root, ".."),
-    entryPoints: Object.fromEntries(packagePrograms.map((program) => [program, sourceOf(program)])),
+    entryPoints: Object.fromEntries(programs.map((program) => [program, sourceOf(program)])),
     outdir: join(folder, "programs"),
     chunkNames: "shared-[hash]",
     splitting: true,
     metafile: true,
     // pino-pretty is loaded for a role whose output is a terminal, which the supervisor gives to none.
-    external: [...Object.keys(native), "pino-pretty", "esbuild"],
+    external: [...(form === "npm" ? Object.keys(native) : []), "pino-pretty", "esbuild"],
+    loader: { ".node": "copy" },
     plugins: [sources(root, { onRead: () => {}, textOf, folderOf })],
   });
   const page = await bundlePage(root);
   mkdirSync(join(folder, pageFolder));
   for (const { name, contents } of page.parts) writeFileSync(join(folder, pageFolder, name), named(Buffer.from(contents).toString("utf8")));
   for (const home of besides) {
-    const proto = join(root, home, "proto");
-    if (existsSync(proto)) cpSync(proto, join(folder, beside, packageNameOf(home), "proto"), { recursive: true });
+    for (const name of ["proto", `prebuilds/${process.platform}-${process.arch}`]) {
+      const from = join(root, home, name);
+      if (existsSync(from)) cpSync(from, join(folder, beside, packageNameOf(home), name), { recursive: true });
+    }
   }
   for (const path of globSync("docs/{guides,formats}/**/*.{md,yml,json}", { cwd: root }).sort()) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -72,7 +81,7 @@ export async function makePackage(root: string, folder: string): Promise<void> {
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(folder, "docs/guides/package.md"), join(folder, "README.md"));
   writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, [...filesIn(metafile), ...filesIn(page.metafile)]));
-  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(root), undefined, 2)}\n`);
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(root, form), undefined, 2)}\n`);
 }
 
 /** Sources of which the programs hold something. */
@@ -81,7 +90,7 @@ const filesIn = ({ outputs }: Metafile): string[] =>
     Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => (bytesInOutput > 0 ? [file] : [])),
   );
 
-function manifestOf(root: string): Readonly<Record<string, unknown>> {
+function manifestOf(root: string, form: Form): Readonly<Record<string, unknown>> {
   const { description, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Record<string, unknown>;
   return {
     name: "stamp-storage",
@@ -92,7 +101,8 @@ function manifestOf(root: string): Readonly<Record<string, unknown>> {
     engines: { node: ">=24" },
     exports: { ".": { types: `./${typesFile}`, default: `./programs/${libraryProgram}.mjs` }, "./package.json": "./package.json" },
     bin: { stamp: "stamp.mjs", "stamp-storage": "stamp.mjs" },
-    dependencies: Object.fromEntries(Object.entries(native).map(([name, user]) => [name, versionOf(root, name, user)])),
+    dependencies:
+      form === "npm" ? Object.fromEntries(Object.entries(native).map(([name, user]) => [name, versionOf(root, name, user)])) : undefined,
   };
 }
 

@@ -28,7 +28,7 @@ import { type ComposeOptions, DockerCompose, docker, type Environments } from ".
 /** Service whose environment names all processes, and whose image and network the relay has. */
 const frontEnd = "front-end-1";
 const secretFile = "/secret/cluster-secret";
-const drillsFolder = "/stamp/packages/drills/src";
+const programsFolder = "/stamp/programs";
 const dataFolder = "/data";
 /** Port of Blob in the front-end's container. */
 const blobPort = 10_000;
@@ -77,11 +77,11 @@ export async function attachCompose(options: ComposeTargetOptions = {}): Promise
     hand: (name, act) => stage.hand(name, act),
     beside: {
       blob: { host: frontEnd, port: blobPort },
-      commandOf: (file, argument) => [
+      commandOf: (program, argument) => [
         "docker",
         ...containerOf(place, ["--rm", "--interactive", ...smallReceiveBuffers]),
         "node",
-        `${drillsFolder}/${file}`,
+        `${programsFolder}/${program}.mjs`,
         argument,
       ],
     },
@@ -144,7 +144,7 @@ class ComposeStage {
   /** The volume of a container is seen by the container, and while that is down by another one of the same service. */
   async hand(name: string, act: Act): Promise<ActOutcome> {
     const where = this.#held.has(name) ? ["run", "--rm", "--no-deps", "-T", name] : ["exec", "-T", name];
-    const program = ["node", `${drillsFolder}/damage/hand.ts`, dataFolder, name];
+    const program = ["node", `${programsFolder}/drill-hand.mjs`, dataFolder, name];
     const output = await this.#compose.feed(JSON.stringify(act), ...where, ...program);
     // Docker may have said something before it.
     return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as ActOutcome;
@@ -236,7 +236,7 @@ async function startRelay(place: StampPlace, addresses: readonly Address[]): Pro
   const name = `stamp-relay-${randomBytes(6).toString("hex")}`;
   const run = containerOf(place, ["--rm", "--interactive", "--name", name, "--memory", "256m", ...published]);
   // Ctrl-C reaches this process only.
-  const child = spawn("docker", [...run, "node", `${drillsFolder}/compose/relay.ts`, ...targets], { stdio: "pipe", detached: true });
+  const child = spawn("docker", [...run, "node", `${programsFolder}/drill-relay.mjs`, ...targets], { stdio: "pipe", detached: true });
   let complaint = "";
   child.stdout.resume();
   child.stderr.setEncoding("utf8").on("data", (text: string) => (complaint += text));

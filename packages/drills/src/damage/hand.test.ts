@@ -74,7 +74,7 @@ test("hand, as a program: takes an act on standard input and tells the same; a f
   const folder = folderWith({ file: Buffer.from([0, 255, 10]) });
   const run = (act: Act): Promise<{ code: number; out: string }> =>
     new Promise((resolve) => {
-      const args = [join(import.meta.dirname, "hand.ts"), folder, "extent-node-1"];
+      const args = [join(import.meta.dirname, "hand-program.ts"), folder, "extent-node-1"];
       const child = execFile(process.execPath, args, (error, out) => resolve({ code: error === null ? 0 : Number(error.code), out }));
       child.stdin?.end(JSON.stringify(act));
     });

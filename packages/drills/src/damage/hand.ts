@@ -1,8 +1,6 @@
 /**
  * Acts of a person's hand on the folder of one process in the drill `damage`. The folder is one of this machine, or a volume that only a
- * container sees: there this file runs as a program, takes an act as JSON on standard input, and writes its result as JSON in its last line.
- *
- *   echo '{"do":"newest-copy"}' | node hand.ts /data extent-node-1
+ * container sees: there `hand-program.ts` does the act.
  */
 import {
   closeSync,
@@ -19,7 +17,6 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 
 /** Paths are relative to the folder of the process. Offsets and lengths are in bytes. */
 export type Act =
@@ -151,10 +148,4 @@ function newestCopy(folder: string): ActOutcome["file"] {
   if (newest === undefined) return undefined;
   const path = join(copiesFolder, newest);
   return { path, bytes: statSync(join(folder, path)).size };
-}
-
-if (import.meta.main) {
-  const [folder = "", name = ""] = process.argv.slice(2);
-  const act = JSON.parse(await text(process.stdin)) as Act;
-  console.log(JSON.stringify(await actOn(folder, name, act)));
 }

@@ -191,7 +191,7 @@ function slowParts({ beside }: DrillTarget, load: SlowLoad, many: boolean): read
   return Array.from({ length: parts }, (_, at) => {
     const writeTarget = `${load.writeTarget}-${at}`;
     const part = { ...load, ...beside.blob, writeTarget, readers: load.readers / parts, writers: load.writers / parts };
-    return { load: part, command: beside.commandOf(`slow-clients/${loadProgram}.ts`, JSON.stringify(part)) };
+    return { load: part, command: beside.commandOf(loadProgram, JSON.stringify(part)) };
   });
 }
 
