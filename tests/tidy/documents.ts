@@ -50,7 +50,7 @@ function tooLong(document: string, text: string): string[] {
 }
 
 /** Libraries for users' programs, whose page is their guide. */
-const libraries = new Set(["packages/coordination", "packages/endpoints"]);
+const libraries = new Set(["packages/coordination", "packages/endpoints", "packages/testcontainers"]);
 const roomLinesMax = 30;
 
 /** Each package and service says on one short page what it is for, what it never does, where to begin, what holds, and its tests. */

@@ -68,6 +68,8 @@ export const layers: Readonly<Record<string, Layer>> = {
   // For programs that use a storage account, of this or another service: nothing of Stamp's but the messages of its gRPC services.
   coordination: { kind: "library", allowed: ["wire"] },
   endpoints: { kind: "library", allowed: ["wire"] },
+  // For suites of others: a package of its own for npm.
+  testcontainers: { kind: "library", allowed: [] },
 
   cluster: { kind: "hands", allowed: [...pure, ...async, "ports-node"] },
   // The drill of damage checks and rebuilds disks of stopped nodes with the code that wrote them.

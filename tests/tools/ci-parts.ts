@@ -190,7 +190,14 @@ export async function parts(): Promise<Part[]> {
     {
       title: "drills on the compose file",
       guards: "the image, its containers and volumes",
-      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts", "tests/drills/one-container.slow.ts"],
+      command: [
+        ...tests,
+        "--minutes",
+        "15",
+        "tests/drills/compose.slow.ts",
+        "tests/drills/one-container.slow.ts",
+        "packages/testcontainers/src/stamp-container.slow.ts",
+      ],
       alone: true,
       timeoutMs: 20 * minutes,
       missing: engine,
