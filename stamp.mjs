@@ -52,6 +52,7 @@ const programs = {
   sim: "packages/simulator/src/main.ts",
   bench: "packages/bench/src/main.ts",
   pack: "packages/cluster/src/package/main.ts",
+  release: "packages/cluster/src/release/main.ts",
 };
 /** Loaded before one of these programs. */
 const beforePrograms = "tests/tools/wrong-options.ts";

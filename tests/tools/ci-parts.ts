@@ -87,7 +87,7 @@ export async function parts(): Promise<Part[]> {
     {
       title: "the package from its tarball, in an empty folder, on the oldest Node",
       guards: "what npm installs: no path to the repository, the same bytes twice, the command line, a kill",
-      command: [...tests, "tests/drills/package.slow.ts"],
+      command: [...tests, "tests/drills/package.slow.ts", "packages/cluster/src/release/release.slow.ts"],
       timeoutMs: 8 * minutes,
     },
     {
@@ -139,8 +139,8 @@ export async function parts(): Promise<Part[]> {
     {
       title: "an upgrade process by process, the way back, and its end",
       guards: "old and new releases together, the way back, refusal after finalize",
-      command: [...tests, "--minutes", "8", "packages/cli/src/upgrade/upgrade.slow.ts"],
-      timeoutMs: 14 * minutes,
+      command: [...tests, "--minutes", "8", "packages/cli/src/upgrade/upgrade.slow.ts", "packages/cli/src/upgrade/released.slow.ts"],
+      timeoutMs: 18 * minutes,
     },
     {
       title: "coded extents: two of seven nodes killed and emptied under clients, and the commands of stamp coding",

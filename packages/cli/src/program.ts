@@ -118,7 +118,7 @@ export function unknownBesideHelp(program: Command, args: readonly string[]): st
 const isHelp = (word: string): boolean => word === "--help" || word === "-h";
 
 /** Words that the launcher takes, of this repository. */
-const repositoryWords = isPackage ? ["bench"] : ["test", "check", "ci", "land", "sim", "bench", "pack"];
+const repositoryWords = isPackage ? ["bench"] : ["test", "check", "ci", "land", "sim", "bench", "pack", "release"];
 
 const pathOf = (command: Command): string => (command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`);
 

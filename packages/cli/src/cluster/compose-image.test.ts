@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { release } from "@stamp/base";
 
 const root = join(import.meta.dirname, "../../../..");
 
@@ -20,10 +19,6 @@ function manifestOf(name: string): Manifest {
   }
   throw new Error(`there is no package ${name}`);
 }
-
-test("image, its label, has the version of this release", () => {
-  assert.match(readFileSync(join(root, "Dockerfile"), "utf8"), new RegExp(`image\\.version="${release.replaceAll(".", "\\.")}"`));
-});
 
 test("compose, image, is not without a package that the command line or a service needs", () => {
   const needed = new Set<string>();

@@ -2,7 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-interface Bundled {
+/** A package whose code the programs hold. */
+export interface Bundled {
   /** Folder of the package below the root. */
   readonly folder: string;
   readonly name: string;
@@ -16,12 +17,14 @@ export const packageFolderOf = (file: string): string | undefined => /^.*node_mo
 
 export const packageNameOf = (folder: string): string => folder.slice(folder.lastIndexOf("node_modules/") + "node_modules/".length);
 
-/** Returns the text for the package. Throws if a package names no licence. `files`: paths below the root. */
-export function licencesOf(root: string, files: readonly string[]): string {
-  const folders = [...new Set(files.flatMap((file) => packageFolderOf(file) ?? []))];
-  const bundled = folders
+/** Returns the packages of files, by name and version. Throws if a package names no licence. `files`: paths below the root. */
+export const bundledOf = (root: string, files: readonly string[]): Bundled[] =>
+  [...new Set(files.flatMap((file) => packageFolderOf(file) ?? []))]
     .map((folder) => bundledIn(root, folder))
     .sort((a, b) => (`${a.name} ${a.version}` < `${b.name} ${b.version}` ? -1 : 1));
+
+/** Returns the text for the package. */
+export function licencesOf(root: string, bundled: readonly Bundled[]): string {
   const list = bundled.map(({ name, version, licence }) => `${name} ${version}: ${licence}`).join("\n");
   const texts = bundled.map(
     (each) => `${"=".repeat(80)}\n${each.name} ${each.version} (${each.licence})\n\n${textIn(join(root, each.folder))}`,

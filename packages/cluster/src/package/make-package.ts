@@ -19,7 +19,7 @@ import type { Metafile } from "esbuild";
 import { containerPrograms, libraryProgram, libraryTypes, packagePrograms, sourceOf } from "../bundle/bundle.ts";
 import { bundlePage, pageFolder } from "../bundle/console-page.ts";
 import { esbuildOf, programOptions, sources } from "../bundle/options.ts";
-import { licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
+import { type Bundled, bundledOf, licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
 
 /** Packages with native code, each as the package that imports it finds it. They stay packages, so that npm takes those of its system. */
 const native = { "@node-rs/crc32": "packages/ports-node", "classic-level": "packages/ports-node/node_modules/level" };
@@ -38,8 +38,8 @@ const isOurs = (file: string): boolean => !file.includes("node_modules/");
 /** `npm`: native code is in packages that npm installs. `image`: everything is inside, for the system that makes it. */
 export type Form = "npm" | "image";
 
-/** Makes the package in the folder, which is empty. */
-export async function makePackage(root: string, folder: string, form: Form = "npm"): Promise<void> {
+/** Makes the package in the folder, which is empty. Returns the packages of others whose code is in it. */
+export async function makePackage(root: string, folder: string, form: Form = "npm"): Promise<readonly Bundled[]> {
   const esbuild = esbuildOf(root);
   if (esbuild === undefined) throw new Error("esbuild is not installed: run ./stamp pnpm install");
   const besides = new Set<string>();
@@ -80,8 +80,10 @@ export async function makePackage(root: string, folder: string, form: Form = "np
   writeFileSync(join(folder, typesFile), `${readFileSync(join(root, libraryTypes), "utf8")}export declare const startStamp: StartStamp;\n`);
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(folder, "docs/guides/package.md"), join(folder, "README.md"));
-  writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, [...filesIn(metafile), ...filesIn(page.metafile)]));
+  const bundled = bundledOf(root, [...filesIn(metafile), ...filesIn(page.metafile)]);
+  writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, bundled));
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(root, form), undefined, 2)}\n`);
+  return bundled;
 }
 
 /** Sources of which the programs hold something. */

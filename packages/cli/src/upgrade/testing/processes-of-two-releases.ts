@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PlannedProcess } from "@stamp/cluster";
+import { type PlannedProcess, programFileOf } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
 import { Status } from "@stamp/wire";
 
@@ -28,7 +28,7 @@ export class ProcessesOfTwoReleases {
   start({ name, role, environment }: PlannedProcess, root: string, more: Readonly<Record<string, string>> = {}): ChildProcess {
     const log = openSync(join(this.#logs, `${name}.log`), "w", 0o600);
     const inherited = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("STAMP_")));
-    const child = spawn(process.execPath, [join(root, "services", role, "src", "main.ts")], {
+    const child = spawn(process.execPath, [programFileOf(root, role)], {
       cwd: root,
       // Each release keeps its compiled code, so that a start does not compile everything again.
       env: { NODE_COMPILE_CACHE: join(root, ".tools", "compile-cache"), ...inherited, ...environment, ...more },
