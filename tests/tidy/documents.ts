@@ -10,6 +10,7 @@ import { join, normalize } from "node:path";
 /** Names of files in other projects, and patterns, by document. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
   "CONTRIBUTING.md": ["x.test.ts"],
+  "RELEASING.md": ["sbom.cdx.json", "notes.md"],
   "docs/design/style.md": ["docs/decisions/NNNN-title.md", "x.test.ts"],
 };
 

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { release } from "@stamp/base";
 
 const room = "packages/testcontainers";
-/** As in tsconfig.base.json, but with files to run. */
+/** Options of the compiler: those of tsconfig.base.json, but with files to run. */
 const options = "--declaration --rewriteRelativeImportExtensions --module nodenext --target es2024 --strict --skipLibCheck --types node";
 
 /** Makes the package in the folder, which is empty. */

@@ -38,7 +38,7 @@ export async function makeRelease(root: string, { out, image, tell }: ReleaseOpt
   const write = (name: string, content: string | Buffer): void => writeFileSync(join(out, name), content);
   write("notes.md", notesOf(readFileSync(join(root, "CHANGELOG.md"), "utf8"), release));
   await packAll(root, out, () => {});
-  write(`stamp-chart-${release}.tgz`, await chartArchive(join(root, "deploy/helm/stamp"), "stamp"));
+  write(`stamp-chart-${release}.tgz`, chartArchive(join(root, "deploy/helm/stamp"), "stamp"));
   const whole = mkdtempSync(join(tmpdir(), "stamp-release-"));
   try {
     // The image's form has the packages that npm installs inside.
@@ -70,7 +70,7 @@ async function saveImage(root: string, path: string, tell: (line: string) => voi
   }
   const { stdout: commit } = await run("git", ["rev-parse", "HEAD"], { cwd: root }).catch(() => ({ stdout: "" }));
   const tag = `stamp:${release}`;
-  // As compose has it: behind a proxy with an authority of its own.
+  // The compose files take the same variable: behind a proxy with an authority of its own.
   const authority = process.env.STAMP_BUILD_CA ?? "";
   const secret = authority !== "" && existsSync(authority) ? ["--secret", `id=ca,src=${authority}`] : [];
   await run("docker", ["build", "-q", "-t", tag, "--build-arg", `REVISION=${commit.trim()}`, ...secret, "."], { cwd: root });

@@ -16,7 +16,7 @@ export function sbomOf(name: string, version: string, bundled: readonly Bundled[
   for (const each of bundled) {
     const [group, short] = each.name.startsWith("@") ? each.name.split("/") : [undefined, each.name];
     const own = purlOf(each.name, each.version);
-    // What npm calls a licence is an expression of SPDX.
+    // A licence in a manifest of npm is an expression of SPDX.
     const licences = new Models.LicenseRepository([new Models.LicenseExpression(each.licence)]);
     const parts = { group, version: each.version, purl: own, bomRef: own, licenses: licences };
     const component = new Models.Component(Enums.ComponentType.Library, short ?? each.name, parts);
