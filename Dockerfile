@@ -33,6 +33,8 @@ RUN node /tmp/smaller-node.mjs \
       /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale /usr/share/zoneinfo /usr/lib/*/gconv \
       /var/lib/apt/lists /var/cache /usr/lib/apt /usr/lib/*/libapt-* /usr/bin/apt* \
       /usr/bin/perl* /usr/lib/*/perl* /usr/lib/*/libperl* /usr/share/perl* \
+# Front-ends make what files mounted there say (docs/guides/init.md).
+ && mkdir -p /stamp/init.d \
  && mkdir /data /secret /certificates /master-key /compile-cache \
  && chown node:node /data /secret /certificates /master-key /compile-cache && chmod 700 /data /secret /certificates /master-key
 
@@ -58,6 +60,6 @@ RUN for role in lock-service extent-node stream-manager partition-manager partit
     done \
  && node stamp.mjs status --help > /dev/null && node stamp.mjs up --help > /dev/null
 VOLUME /data
-ENV STAMP_DATA_DIR=/data
+ENV STAMP_DATA_DIR=/data STAMP_INIT_FILE=/stamp/init.d
 HEALTHCHECK --interval=10s --timeout=8s --retries=12 --start-period=60s --start-interval=1s CMD ["node", "/stamp/health.mjs"]
 CMD ["stamp-container"]

@@ -92,7 +92,7 @@ export {
 export { foundByTagsXml, parseTagsXml, tagsBytesMax, tagsXml } from "./blob/tags.ts";
 export { checkUnsupported } from "./blob/unsupported.ts";
 export { type ConditionHeaders, fitsIfRange, parseConditions, refuseConditions, uncombined } from "./conditions.ts";
-export { formatIso, formatIsoMicros, formatRfc1123, parseRfc1123 } from "./dates.ts";
+export { formatIso, formatIsoMicros, formatRfc1123, parseIso, parseRfc1123 } from "./dates.ts";
 export { canonicalId, listsText } from "./dfs/access/access-list.ts";
 export { grants, type Identity, mayChangeGroup, mayChangeLists, mayChangeOwner } from "./dfs/access/decide.ts";
 export { allows, isPathOperation, mayEmpty, mayList, type PathOperationName } from "./dfs/access/needs.ts";
@@ -293,3 +293,4 @@ export {
   unversioned,
 } from "./version.ts";
 export { XmlTreeReader } from "./xml/xml.ts";
+export { escapeXml } from "./xml/xml-text.ts";

@@ -47,8 +47,8 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
   for (const key of free) {
     const schema = clusterConfigSchema.shape[key];
     const option = new Option(`${flagName(key)} <value>`, schema.description).argParser(keyKind(key));
-    // Help and guides say `--data`; the name by the rule of all keys is taken, too.
-    if (!keys.includes(key) || key === "dataDir") option.hideHelp();
+    // Help and guides say `--data` and `--init`; the name by the rule of all keys is taken, too.
+    if (!keys.includes(key) || key === "dataDir" || key === "initFile") option.hideHelp();
     command.addOption(option);
   }
   const bind = new Option(`${flagName(olderKey)} <value>`, "the same as --http-bind; an address of loopback also as --internal-bind");

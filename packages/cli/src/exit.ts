@@ -24,6 +24,8 @@ export const exitCodes = {
   danger: 7,
   /** `stamp up`: what it started is ready, but an extent node with a disk in the folder was not started. */
   leftOut: 9,
+  /** `stamp up`: the init file was right, but what it says could not be made. The cluster is stopped again. */
+  initFailed: 10,
   /** Drills kept every promise, but writes were held up for longer than the aim. */
   heldUp: 8,
   /** The command was left by Ctrl-C; it said what goes on without it. */

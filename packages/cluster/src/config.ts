@@ -177,6 +177,11 @@ export const clusterConfigSchema = z.strictObject({
   faultRules: flag()
     .default(false)
     .describe("Take rules that make requests fail or wait on purpose, for applications under test (`stamp faults`, docs/guides/faults.md)"),
+  initFile: text()
+    .optional()
+    .describe(
+      "File, or folder of files, with what this start makes before it serves: accounts, containers, seed data (docs/guides/init.md)",
+    ),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
   logBytesMax: bytes()
     .default(16 * mebibyte)
@@ -273,7 +278,7 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   const parsed = clusterConfigSchema.safeParse(values);
   if (!parsed.success) throw notRight(parsed.error, values, (key, rest) => withLine(nested(given.get(key) ?? key, key, rest), path, lines));
   const files = Object.fromEntries(
-    (["tlsCert", "tlsKey", "clusterSecretFile", "topology"] as const).flatMap((key) => {
+    (["tlsCert", "tlsKey", "clusterSecretFile", "topology", "initFile"] as const).flatMap((key) => {
       const named = parsed.data[key];
       const from = given.get(key)?.startsWith(`${key} in `) ? dirname(path) : sources.directory;
       return named === undefined ? [] : [[key, resolve(from, named)]];

@@ -20,6 +20,10 @@ const checks: Readonly<Record<keyof StampOptions, Check>> = {
     (value: StampOptions["tls"]) => typeof value?.certificatePath === "string" && typeof value.keyPath === "string",
     "{ certificatePath, keyPath }",
   ],
+  init: [
+    (value: unknown) => (typeof value === "string" && value !== "") || (typeof value === "object" && value !== null),
+    "the path of an init file, or its content",
+  ],
   readyTimeoutMs: [(value: number) => Number.isFinite(value) && value > 0, "a number of milliseconds above 0"],
 };
 

@@ -4,10 +4,11 @@
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir, totalmem } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { type Outcome, unwrap } from "@stamp/base";
-import type { FaultRules } from "@stamp/front-end";
+import { checkInit, type FaultRules, type Init, loadInit, makeAccounts } from "@stamp/front-end";
 import { type CallOptions, type Client, type Logger, silentLogger } from "@stamp/ports";
+import { nodeWrittenFiles } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import { checkOptions } from "./check-options.ts";
 import { DataFolder } from "./data-folder.ts";
@@ -107,6 +108,7 @@ class EmbeddedStamp implements Stamp {
         if (this.#folder?.isNew) this.#folder.empty();
         this.#generation = this.#newGeneration();
         await this.#generation.start();
+        await this.#initialise(this.#generation);
         this.#folder?.made();
         await this.#doors.open();
       });
@@ -115,6 +117,21 @@ class EmbeddedStamp implements Stamp {
       await this.stop().catch(() => {});
       throw error;
     }
+  }
+
+  async #initialise(generation: Generation): Promise<void> {
+    const { init } = this.#options;
+    if (init === undefined) return;
+    const inits = typeof init === "string" ? await loadInit(nodeWrittenFiles, resolve(init)) : [await checkedInit(init)];
+    const accounts = generation.operator().client(partitionManager, Accounts);
+    const call = { timeoutMs: operatorTimeoutMs };
+    const maker = {
+      get: (name: string) => accounts.get({ account: name }, call),
+      create: (asked: { account: string; keys: string[] }) => accounts.create(asked, call),
+      createHierarchical: (asked: { account: string; keys: string[] }) => accounts.createHierarchical(asked, call),
+    };
+    await makeAccounts(maker, inits, (what) => this.#options.logger?.warn(what));
+    await generation.frontEndRole?.initialise(async () => inits, nodeWrittenFiles);
   }
 
   reset(): Promise<void> {
@@ -129,6 +146,7 @@ class EmbeddedStamp implements Stamp {
       if (this.#folder !== undefined) this.#generation = next;
       try {
         await next.start();
+        await this.#initialise(next);
         this.#folder?.made();
       } catch (error) {
         await next.end("at once");
@@ -271,6 +289,14 @@ class EmbeddedStamp implements Stamp {
     });
   }
 }
+
+const checkedInit = (value: unknown): Promise<Init> =>
+  checkInit(nodeWrittenFiles, {
+    name: '"init"',
+    folder: process.cwd(),
+    value,
+    where: (path) => `"init"${path.map((key) => `.${String(key)}`).join("")}: `,
+  });
 
 /** Returns the number that the folder has, or else the one that was asked for. Throws if they differ. */
 function heldOr(asked: number | undefined, folder: DataFolder | undefined, option: "replicas" | "lockServices"): number | undefined {

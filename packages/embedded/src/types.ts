@@ -30,6 +30,11 @@ export interface StampOptions {
    * were made otherwise are refused. Default: false.
    */
   readonly hierarchicalNamespace?: boolean | undefined;
+  /**
+   * Content of the stamp before it serves, also after `reset`: an init file, a folder of them, or the content of one (docs/guides/init.md), whose
+   * paths count from the working directory. What is there stays.
+   */
+  readonly init?: string | Readonly<Record<string, unknown>> | undefined;
   /** PEM files of a certificate chain and its key. With them the services speak HTTPS only. */
   readonly tls?: { readonly certificatePath: string; readonly keyPath: string } | undefined;
   /** How long a start may take until everything is served, in milliseconds; default 20,000. */

@@ -30,6 +30,7 @@ export { inWords, isSystemError } from "./process/in-words.ts";
 export { metricsText } from "./process/metrics.ts";
 export { runService } from "./process/run-service.ts";
 export { withSourcePlaces } from "./process/source-places.ts";
+export { nodeWrittenFiles } from "./process/written-files.ts";
 export { linesOfWrittenJson, parseWrittenJson } from "./process/written-json.ts";
 export { NodeRandom } from "./random.ts";
 export { readPair } from "./secrets/certificates.ts";

@@ -22,6 +22,7 @@ export { isLoopback } from "./loopback.ts";
 export type { TokenCheck, TokenClaims, TokenIssuer } from "./outside/bearer.ts";
 export type { ForeignCalls, ForeignServer, ForeignTls } from "./outside/foreign-calls.ts";
 export type { HttpClient, IncomingAnswer, OutgoingOptions, OutgoingRequest } from "./outside/http-client.ts";
+export type { WrittenFile, WrittenFiles, WrittenJson, WrittenPlace } from "./outside/written-files.ts";
 export { jittered, type Random, uuid } from "./random.ts";
 export { SlowLog } from "./slow-log.ts";
 export {

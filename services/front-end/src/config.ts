@@ -108,6 +108,7 @@ export interface FrontEndConfig {
   readonly copySources: readonly string[];
   readonly strictVersions: boolean;
   readonly faultRules: boolean;
+  readonly initFile: string;
 }
 
 export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.object({
@@ -264,6 +265,10 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   faultRules: flag
     .default(false)
     .describe("Take rules that make requests fail or wait on purpose, for applications under test (docs/guides/faults.md)"),
+  initFile: z
+    .string()
+    .default("")
+    .describe("File, or folder of files, with what is made before the doors open: accounts, containers and more (docs/guides/init.md)"),
   oidcPlainHttp: flag
     .default(false)
     .describe("Read the issuer's documents over plain HTTP from another machine, too: only if the network to it is safe"),

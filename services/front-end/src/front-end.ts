@@ -20,6 +20,7 @@ import {
   servedOpenly,
   type TokenIssuer,
   type World,
+  type WrittenFiles,
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
 import {
@@ -61,6 +62,8 @@ import { RequestTrace } from "./http/request-trace.ts";
 import type { RestService } from "./http/service.ts";
 import { tableService } from "./http/table/service.ts";
 import { websiteHandler, withWebsites } from "./http/website.ts";
+import { InitDoor } from "./init/init-door.ts";
+import type { Init } from "./init/load-init.ts";
 import { frontEndMetrics } from "./metrics.ts";
 import { Objects } from "./objects/objects.ts";
 import { ParentRows } from "./objects/parent-rows.ts";
@@ -176,6 +179,7 @@ export class FrontEndRole implements Role {
   #identity: Identity | undefined;
   #listener: Listener | undefined;
   #stopping = false;
+  #init: InitDoor | undefined;
   readonly #level: LevelWatch;
 
   constructor(world: World, config: FrontEndConfig, outside: Outside = {}) {
@@ -313,8 +317,19 @@ export class FrontEndRole implements Role {
     if (this.#watchesHosts) this.#hosts.start();
   }
 
+  /** Makes what init files say, before the doors open. Throws InitError; until another call, the role is not ready then. */
+  initialise(load: () => Promise<readonly Init[]>, files: WrittenFiles): Promise<void> {
+    const { blob, queue, table } = this;
+    const { name: self, requestTimeoutMs: lookupTimeoutMs } = this.#config;
+    const waitingFor = (): string[] => this.#waitingForOthers();
+    const parts = { world: this.#world, accounts: this.#accounts, handlers: { blob, queue, table }, self, lookupTimeoutMs, waitingFor };
+    this.#init ??= new InitDoor(parts);
+    return this.#init.apply(load, files);
+  }
+
   announceStop(): void {
     this.#stopping = true;
+    this.#init?.end();
     // Requests that a rule delays would hold up the end.
     this.faults?.remove();
   }
@@ -382,6 +397,10 @@ export class FrontEndRole implements Role {
    * reached, and the clock is one with which signed requests are accepted.
    */
   #waitingFor(): string[] {
+    return [...this.#waitingForOthers(), ...(this.#init?.waitingFor ?? [])];
+  }
+
+  #waitingForOthers(): string[] {
     const map = this.#map.current;
     if (!map) return ["the partition map (partition-manager)"];
     const waiting: string[] = [];

@@ -6,4 +6,7 @@ export { type FrontEndConfig, frontEndConfigSchema, httpLimitsOf } from "./confi
 export { faultNames } from "./faults/fault-rule.ts";
 export { type FaultRuleState, FaultRules } from "./faults/fault-rules.ts";
 export { FrontEndRole } from "./front-end.ts";
+export { initFailed } from "./init/init-door.ts";
+export { checkInit, type Init, InitError, loadInit } from "./init/load-init.ts";
+export { makeAccounts } from "./init/make-accounts.ts";
 export { frontEndMetrics } from "./metrics.ts";

@@ -43,6 +43,7 @@ import { upStamps } from "../stamps/up-stamps.ts";
 import { topLevel } from "../top-level.ts";
 import { number, secondsMax, whole } from "../values.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
+import { checkInitFile, initError, refuseInitOfSeveral, UpInit, upConfigOf } from "./up-init.ts";
 
 const tellWaitingEveryMs = 2_000;
 const pollMs = 100;
@@ -55,7 +56,11 @@ export function addUp(program: Command): void {
       "2 to 4 small stamps and a location service, each in a folder of its own below the data folder",
       whole(stampsMin, stampsMax),
     )
-    .option("--init", "with --host: make a new stamp; said once, on one host, at its very first start")
+    .option(
+      "--init [file]",
+      "make what FILE says before anything is served: accounts, containers, seed data (env: STAMP_INIT_FILE; docs/guides/init.md). " +
+        "Without FILE, with --host: make a new stamp; said once, on one host, at its very first start",
+    )
     .option("--print-logs", "without -d: also print what the processes log, a line of JSON each")
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", number(0.001, secondsMax), "60")
     .action(async (_options, command: Command) => {
@@ -63,8 +68,9 @@ export function addUp(program: Command): void {
       const readySeconds = Number(readyTimeoutS);
       if (printsLogs(command) && (background === true || stamps !== undefined))
         throw new CommandError("--print-logs is for a stamp in the foreground: leave out -d and --stamps", exitCodes.usage);
-      const config = configOf(command);
+      const config = upConfigOf(command);
       if (stamps !== undefined || hasSeveral(config)) {
+        refuseInitOfSeveral(config);
         const count = stamps === undefined ? undefined : Number(stamps);
         await upStamps(command, count, { background: background === true, readyTimeoutMs: readySeconds * 1_000 });
         return;
@@ -75,6 +81,7 @@ export function addUp(program: Command): void {
       await checkRoleSettings(config);
       checkCertificate(config);
       checkPeers(config);
+      await checkInitFile(config);
       tellRemembered(config);
       if (background === true) await upDetached(command, readySeconds * 1_000);
       else await upForeground(command);
@@ -241,7 +248,7 @@ function checkCertificate({ tlsCert, tlsKey }: ClusterConfig): void {
 }
 
 async function upForeground(command: Command): Promise<void> {
-  const config = configOf(command);
+  const config = upConfigOf(command);
   const transport = ownTransport(config);
   const startMs = performance.now();
   let stopping = false;
@@ -258,12 +265,21 @@ async function upForeground(command: Command): Promise<void> {
     },
   });
   say(`starting ${running.supervisor.plan.processes.length} processes …`);
+  const init = new UpInit(config);
+  init.begin(config, running.supervisor.plan.lockService);
   await untilReady(
     config,
     () => running.supervisor.status(),
-    () => stopping,
+    () => stopping || init.failure(running.supervisor.status()) !== undefined,
     Number.POSITIVE_INFINITY,
   );
+  const failure = init.failure(running.supervisor.status());
+  await init.end();
+  if (!stopping && failure !== undefined) {
+    await running.stop();
+    await transport.close();
+    throw initError(failure);
+  }
   if (!stopping) tellReady(config, running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
   await running.stopped;
   await transport.close();
@@ -300,10 +316,12 @@ async function tellLostStore(status: ClusterStatus, config: ClusterConfig): Prom
 }
 
 async function upDetached(command: Command, readyTimeoutMs: number): Promise<void> {
-  const config = configOf(command);
+  const config = upConfigOf(command);
   const startMs = performance.now();
   let status = await detach(config, root, isFirst(command));
   say(`starting ${status.processes.length} processes in the background …`);
+  const init = new UpInit(config);
+  init.begin(config, status.lockService);
   process.once("SIGINT", () => {
     warn(`\nleft. The cluster goes on starting: ./stamp status; stop it: ./stamp down`);
     void endProcess(exitCodes.left);
@@ -321,10 +339,16 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
     config,
     () => status,
     // Waiting does not bring back what is lost.
-    () => isStoreLost(status),
+    () => isStoreLost(status) || init.failure(status) !== undefined,
     readyTimeoutMs,
   );
   clearInterval(asking);
+  const failure = init.failure(status);
+  await init.end();
+  if (failure !== undefined) {
+    await control(path, { do: "stop" });
+    throw initError(failure);
+  }
   if (!isReady) {
     warn(processTable(status));
     if (isStoreLost(status)) {

@@ -20,7 +20,8 @@ const shape: ReadonlySet<ClusterConfigKey> = new Set([
 ]);
 
 const defaults = clusterConfigSchema.parse({});
-const rememberedKeys = configKeys.filter((key) => key !== "dataDir");
+/** An init file is of one start. */
+const rememberedKeys = configKeys.filter((key) => key !== "dataDir" && key !== "initFile");
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** Returns what the folder remembers of a configuration: the shape of the cluster, and every other key that differs from its default. */

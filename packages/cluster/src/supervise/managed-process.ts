@@ -93,6 +93,11 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     if (this.#child === undefined) this.#spawn();
   }
 
+  /** Starts it without what the last `start` added, when it has to be started again. */
+  forgetExtra(): void {
+    this.#extraEnvironment = {};
+  }
+
   /** Stays down until `start`. Ends it as asked: SIGTERM and, when that takes too long, SIGKILL; or SIGKILL at once. */
   async stop(how: "cleanly" | "kill"): Promise<void> {
     this.#wanted = false;

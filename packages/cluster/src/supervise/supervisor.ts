@@ -4,7 +4,7 @@
  */
 import { ConfigError, type GrpcTransport, inWords, untilRoundMs } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
+import { type ClusterConfig, clusterConfigSchema, environmentName } from "../config.ts";
 import type { ClusterPlan, PlannedProcess } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
 import { type TakenPort, takenPorts } from "../ports/ports-in-use.ts";
@@ -13,6 +13,7 @@ import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";
 import { FolderNotes } from "../record/folder-notes.ts";
 import { nodesLeftOut, rememberedOf } from "../record/remembered.ts";
 import { masterKeyStateIn } from "../record/sealed-accounts.ts";
+import type { RoleName } from "../roles.ts";
 import { StartError } from "../start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "../status.ts";
 import { missingPeer } from "../topology/peer-files.ts";
@@ -121,7 +122,12 @@ export class Supervisor {
       throw error instanceof StartError ? error : new StartError(inWords(error));
     }
     const initialise = this.#options.initialise === true || (config.topology === undefined && folder.mayBecomeStamp);
-    for (const managed of this.#processes) managed.start(managed.plan.role === "lock-service" && initialise ? { STAMP_INIT: "true" } : {});
+    const init = config.initFile === undefined ? {} : { [environmentName("initFile")]: config.initFile };
+    const forRole: Partial<Record<RoleName, Readonly<Record<string, string>>>> = {
+      "lock-service": initialise ? { STAMP_INIT: "true" } : {},
+      "front-end": init,
+    };
+    for (const managed of this.#processes) managed.start(forRole[managed.plan.role]);
     this.#poll();
   }
 
@@ -373,6 +379,8 @@ export class Supervisor {
       }
       const { state, ready, waitingFor } = answer.value;
       this.#seen.set(name, { state, ready, waitingFor });
+      // The file may be gone or wrong when the process is started again, and must not hold up what serves already.
+      if (ready && role === "front-end") managed.forgetExtra();
       if (ready && (role === "lock-service" || this.config.topology !== undefined))
         this.#notes.written("stamp.json", () => this.folder.markInitialised());
     } finally {

@@ -64,6 +64,8 @@ const commonSchema = z.object({
 const surroundings = [
   ...["STAMP_CONFIG", "STAMP_SERVICE", "STAMP_ROOT", "STAMP_PROCESSES", "STAMP_COMPOSE", "STAMP_CONNECTION_STRING", "STAMP_LOCK_SERVICE"],
   "STAMP_TLS",
+  // A setting of front-ends, in an image for every process.
+  "STAMP_INIT_FILE",
 ];
 
 export interface ServedDoor {
@@ -81,6 +83,8 @@ export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
   readonly role: string;
   readonly schema: S;
   readonly create: (world: World, config: z.infer<S>) => R | Promise<R>;
+  /** Does what comes before the doors open; false: they stay closed, and the process tells why with its status. */
+  readonly beforeDoors?: (role: R, config: z.infer<S>) => Promise<boolean>;
   /** HTTP doors of the role, opened when it has started; an empty `listen` is left out. */
   readonly doors?: (role: R, config: z.infer<S>) => readonly ServedDoor[];
 }
@@ -162,6 +166,9 @@ export async function runService<S extends z.ZodObject, R extends Role>(
       logger.info("health door open", { http: listener.address });
     }
     await role.start();
+    if ((await service.beforeDoors?.(role, config)) === false) return;
+    // A signal to stop may have come meanwhile.
+    if (stopping) return;
     const doors = (service.doors?.(role, config) ?? []).filter(({ listen }) => listen !== "");
     for (const door of fittedDoors(doors, logger)) {
       const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls, limits: door.limits });

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
-import { parseWrittenJson } from "./written-json.ts";
+import { parsePlacedJson, parseWrittenJson } from "./written-json.ts";
 
 test("JSON that people write: what is right is what JSON.parse says, also with brackets, commas and keys inside of strings", () => {
   for (const text of [
@@ -27,4 +27,21 @@ test("JSON that people write: a key that stands twice is refused with its place,
   refused('{"a":1,"a":2,"b":{"c":1,"c":2}}', /a stands there twice; b\.c stands there twice/);
   refused('{"hosts":{"__proto__":{}}}', /hosts\.__proto__ is no name that can be used/);
   refused("{", /SyntaxError/);
+});
+
+test("JSON that people write: each value has its line and column, and a value that is missing that of the one around it", () => {
+  const { at } = parsePlacedJson('{\n  "a": [\n    { "b": 1 },\n    "x"\n  ]\n}');
+  assert.deepEqual(at(["a"]), { line: 2, column: 3 });
+  assert.deepEqual(at(["a", 0]), { line: 3, column: 5 });
+  assert.deepEqual(at(["a", 0, "b"]), { line: 3, column: 7 });
+  assert.deepEqual(at(["a", 1, "missing", "more"]), { line: 4, column: 5 });
+  assert.deepEqual(at([]), { line: 1, column: 1 });
+});
+
+test("JSON that people write: what is no JSON is refused with its line and column", () => {
+  const refused = (text: string, place: string): void => assert.throws(() => parsePlacedJson(text), new RegExp(`\\(${place}\\)$`), text);
+  refused('{\n  "a": x\n}', "line 2 column 8");
+  refused('{\n  "a": [1, 2\n', "line 3 column 1");
+  refused('{\n  "a": 1,\n  "a": 2\n}', "line 3 column 3");
+  refused("", "line 1 column 1");
 });

@@ -1,0 +1,20 @@
+/** Types of the parts of a front-end that apply an init file, and of the numbers of what they make. */
+import type { WrittenFiles } from "@stamp/ports";
+import type { OwnRequests } from "./own-requests.ts";
+
+export interface Applying {
+  readonly requests: OwnRequests;
+  /** Resolves when the account is there; false when the front-end stops. */
+  account(name: string): Promise<boolean>;
+  readonly files: WrittenFiles;
+  /** Name of this front-end. */
+  readonly self: string;
+  /** Waits; false when the front-end stops. */
+  pause(ms: number): Promise<boolean>;
+  nowMs(): number;
+  /** Tells of something that is there and not as the file says. */
+  differs(what: string): void;
+}
+
+/** Numbers of what was made; what was there is not counted. */
+export type InitCounts = Record<"containers" | "tables" | "queues" | "policies" | "cors" | "blobs" | "entities" | "messages", number>;
