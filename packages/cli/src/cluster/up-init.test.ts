@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { type ClusterStatus, clusterConfigSchema } from "@stamp/cluster";
 import { initFailed } from "@stamp/front-end";
+import { Command } from "commander";
 import { CommandError, exitCodes } from "../exit.ts";
 import { checkInitFile, refuseInitOfSeveral, UpInit } from "./up-init.ts";
 
@@ -32,8 +33,8 @@ test("up --init, a file with a mistake or none: refused before anything starts, 
 });
 
 test("up --init, with several stamps: refused, because it is not said which one is meant", () => {
-  assert.throws(() => refuseInitOfSeveral(configWith("init.json")), CommandError);
-  refuseInitOfSeveral(configWith(undefined));
+  assert.throws(() => refuseInitOfSeveral(configWith("init.json"), new Command()), CommandError);
+  refuseInitOfSeveral(configWith(undefined), new Command());
 });
 
 test("up --init, a front-end that can't apply the file: its reason is found among the states of all processes", async () => {

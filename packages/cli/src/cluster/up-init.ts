@@ -5,18 +5,23 @@ import type { Init, makeAccounts } from "@stamp/front-end";
 import { nodeWrittenFiles } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes, flaggedConfig } from "../context.ts";
+import { CommandError, exitCodes, flaggedConfig } from "../context.ts";
 import { warn } from "../say.ts";
+import { emulatorValues } from "./emulator-flags.ts";
 
 const call = { timeoutMs: 10_000 } as const;
 const againMs = 200;
 /** Beginning of the state of a front-end that can't apply its file (`initFailed` there, whose module `up` loads only for an init file). */
 const failed = "init failed: ";
 
-/** The configuration of `up`: `--init FILE` is its `initFile`; `--init` alone makes a new stamp on several hosts. */
+/**
+ * The configuration of `up`: `--init FILE` is its `initFile`, and `--init` alone makes a new stamp on several hosts; flags of the emulator stand for
+ * keys, too.
+ */
 export function upConfigOf(command: Command): ClusterConfig {
   const { init } = command.opts<{ init?: boolean | string }>();
-  return typeof init === "string" ? flaggedConfig(command, { initFile: resolve(init) }) : configOf(command);
+  const values = emulatorValues(command, process.env);
+  return flaggedConfig(command, typeof init === "string" ? { ...values, initFile: resolve(init) } : values);
 }
 
 /** Throws a CommandError with the place of each mistake. */
@@ -92,7 +97,10 @@ function makerAt(transport: ReturnType<typeof ownTransport>, address: string): P
   };
 }
 
-export const refuseInitOfSeveral = ({ initFile }: ClusterConfig): void => {
+export const refuseInitOfSeveral = ({ initFile }: ClusterConfig, command: Command): void => {
+  const [emulators] = Object.keys(emulatorValues(command, {}));
+  if (emulators !== undefined)
+    throw new CommandError("flags of the emulator are for one stamp: leave them or --stamps out", exitCodes.usage);
   if (initFile === undefined) return;
   throw new CommandError("--init FILE is for one stamp: start each with its own --data and --init, or leave --stamps out", exitCodes.usage);
 };

@@ -42,6 +42,7 @@ import { deleteStamps, stopStamps } from "../stamps/stamps-commands.ts";
 import { upStamps } from "../stamps/up-stamps.ts";
 import { topLevel } from "../top-level.ts";
 import { number, secondsMax, whole } from "../values.ts";
+import { addEmulatorFlags } from "./emulator-flags.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 import { checkInitFile, initError, refuseInitOfSeveral, UpInit, upConfigOf } from "./up-init.ts";
 
@@ -70,7 +71,7 @@ export function addUp(program: Command): void {
         throw new CommandError("--print-logs is for a stamp in the foreground: leave out -d and --stamps", exitCodes.usage);
       const config = upConfigOf(command);
       if (stamps !== undefined || hasSeveral(config)) {
-        refuseInitOfSeveral(config);
+        refuseInitOfSeveral(config, command);
         const count = stamps === undefined ? undefined : Number(stamps);
         await upStamps(command, count, { background: background === true, readyTimeoutMs: readySeconds * 1_000 });
         return;
@@ -87,6 +88,7 @@ export function addUp(program: Command): void {
       else await upForeground(command);
     });
   withConfig(up);
+  addEmulatorFlags(up);
 
   withConfig(topLevel(program, "down"), ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command, { withoutRecord: true });
