@@ -32,6 +32,12 @@ export const exitCodes = {
   left: 130,
 } as const;
 
+/** The exit codes for people. */
+export const exitCodesText = `Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
+of stamp health: 6 a person should act, 7 something is not served or data are in danger;
+of stamp drill: 8 every promise was kept, but writes were held up for longer than the aim (an error, 5, with --strict);
+of stamp up: 9 an extent node with a disk in the data folder was not started, 10 what --init FILE says could not be made; 130 left by Ctrl-C.`;
+
 /** An end that needs words, not a stack. */
 export class CommandError extends Error {
   readonly exitCode: number;

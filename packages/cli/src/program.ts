@@ -3,7 +3,7 @@
  * code.
  */
 import { Command, CommanderError } from "commander";
-import { CommandError, exitCodes } from "./exit.ts";
+import { CommandError, exitCodes, exitCodesText } from "./exit.ts";
 import { nearest } from "./nearest.ts";
 import { adviseBy, warn } from "./say.ts";
 import { addWords } from "./top-level.ts";
@@ -22,10 +22,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
     .addHelpText(
       "after",
       `
-${isPackage ? "Also: stamp bench.\n\n" : `Also: ${repositoryWords.map((word) => `stamp ${word}`).join(", ")} (of this repository).\n\n`}Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
-of stamp health: 6 a person should act, 7 something is not served or data are in danger;
-of stamp drill: 8 every promise was kept, but writes were held up for longer than the aim (an error, 5, with --strict);
-of stamp up: 9 an extent node with a disk in the data folder was not started, 10 what --init FILE says could not be made; 130 left by Ctrl-C.`,
+${isPackage ? "Also: stamp bench.\n\n" : `Also: ${repositoryWords.map((word) => `stamp ${word}`).join(", ")} (of this repository).\n\n`}${exitCodesText}`,
     )
     .configureOutput({ outputError: (text, write) => write(text) });
   await addVersion(program, argv.slice(2));

@@ -40,12 +40,15 @@ const words = {
   upgrade: "the feature level of the stamp: what an upgrade waits for, and its end",
   secret: "the secret that processes prove to each other: its age, and its rotation without a stop",
   keys: "the master keys that seal secrets of accounts at rest: which rows they seal, and their rotation without a stop",
+  completion: "completion of command lines in bash, zsh or fish: prints the script",
+  "man-page": "the manual page of all commands",
 } as const;
 
 export type Word = keyof typeof words;
 export const topLevelWords = Object.keys(words) as Word[];
 
 const up = async (): Promise<Add> => (await import("./cluster/up.ts")).addUp;
+const shell = async (): Promise<Add> => (await import("./shell/shell-commands.ts")).addShellCommands;
 const node = async (): Promise<Add> => (await import("./nodes/node-commands.ts")).addNode;
 
 const modules: Readonly<Record<Word, () => Promise<Add>>> = {
@@ -80,6 +83,8 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   upgrade: async () => (await import("./upgrade/upgrade-command.ts")).addUpgrade,
   secret: async () => (await import("./secret/secret-command.ts")).addSecret,
   keys: async () => (await import("./keys/keys-command.ts")).addKeys,
+  completion: shell,
+  "man-page": shell,
   certs: async () => (await import("./certificates/certs-command.ts")).addCerts,
 };
 
