@@ -40,6 +40,7 @@ const words = {
   upgrade: "the feature level of the stamp: what an upgrade waits for, and its end",
   secret: "the secret that processes prove to each other: its age, and its rotation without a stop",
   keys: "the master keys that seal secrets of accounts at rest: which rows they seal, and their rotation without a stop",
+  debug: "a file for whoever helps with a stamp: logs, facts and configuration, without secrets",
   completion: "completion of command lines in bash, zsh or fish: prints the script",
   "man-page": "the manual page of all commands",
 } as const;
@@ -83,6 +84,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   upgrade: async () => (await import("./upgrade/upgrade-command.ts")).addUpgrade,
   secret: async () => (await import("./secret/secret-command.ts")).addSecret,
   keys: async () => (await import("./keys/keys-command.ts")).addKeys,
+  debug: async () => (await import("./debug/debug-command.ts")).addDebug,
   completion: shell,
   "man-page": shell,
   certs: async () => (await import("./certificates/certs-command.ts")).addCerts,

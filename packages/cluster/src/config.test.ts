@@ -286,7 +286,7 @@ test("configuration file: a wrong value deep inside, a key that is none and a wr
   assert.throws(() => load(accounts), /accounts\.1\.name in .*lines\.json:5: 3 to 24/);
   assert.throws(() => load('{\n "copySources": [\n "https://a.example",\n "b"]\n}'), /copySources\.1 in .*lines\.json:4: scheme/);
   assert.throws(() => load('{\n\n "extentNode": 5\n}'), /extentNode in .*lines\.json:3: no such key; did you mean extentNodes\?/);
-  assert.throws(() => load('{\n "extentNodes": 5,\n "logLevel": info\n}'), /lines\.json: not JSON: .*\(line 3\)/s);
+  assert.throws(() => load('{\n "extentNodes": 5,\n "logLevel": info\n}'), /lines\.json: not JSON: .*\(line 3 column 14\)/s);
   assert.throws(() => load('{\n "extentNodes": 5,\n}'), /lines\.json: not JSON: .*line 3/s);
   assert.throws(() => load('{\n "extentNodes": 5'), /lines\.json: not JSON/);
 });
