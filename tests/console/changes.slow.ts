@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { TableClient, type TableEntityResult } from "@azure/data-tables";
@@ -60,6 +60,30 @@ describe("changes of data in the console", { skip }, () => {
   const put = (name: string, content: string): Promise<unknown> => container.getBlockBlobClient(name).upload(content, content.length);
   const uploadState = (name: string, words: string): Promise<void> =>
     page.getByRole("list", { name: "Uploads" }).getByRole("listitem").filter({ hasText: name }).filter({ hasText: words }).waitFor();
+
+  test("a snapshot is made, written over the blob again after a change, downloaded and deleted alone", async () => {
+    await put("past.txt", "first words");
+    await show(account, "blob", "files", "past.txt");
+    await page.getByText("No versions and snapshots").waitFor();
+    await button("Make a snapshot").click();
+    await confirm("Make a snapshot");
+    await page.getByRole("cell", { name: "snapshot", exact: true }).waitFor();
+    await put("past.txt", "second, longer words");
+    await page.reload();
+    await page.getByText("second, longer words").waitFor();
+    assert.deepEqual(await violationsIn(page), []);
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: /^Download snapshot/ }).click()]);
+    assert.equal(readFileSync(await saved.path(), "utf8"), "first words");
+    await page.getByRole("button", { name: /^Make current: snapshot/ }).click();
+    assert.deepEqual(await violationsIn(page), []);
+    await confirm("Make current");
+    await page.getByText("first words").waitFor();
+    assert.equal(String(await container.getBlobClient("past.txt").downloadToBuffer()), "first words");
+    await page.getByRole("button", { name: /^Delete snapshot/ }).click();
+    await confirm("Delete");
+    await page.getByText("No versions and snapshots").waitFor();
+    assert.equal(await container.getBlobClient("past.txt").exists(), true);
+  });
 
   test("files are chosen or dropped; a blob that is there stays until a person says so", async () => {
     await show(account, "blobs", "files", "in/");

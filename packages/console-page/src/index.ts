@@ -6,6 +6,7 @@ export type {
   AccountDetails,
   AccountRow,
   BlobDetails,
+  BlobPast,
   BlobPath,
   BlobRow,
   ContainerRow,

@@ -59,6 +59,15 @@ export interface BlobDetails {
   readonly tags: readonly Named[];
 }
 
+/** A version or snapshot of a blob. */
+export interface BlobPast {
+  readonly kind: "version" | "snapshot";
+  /** Identifier of the version, or time of the snapshot, as the service gives them. */
+  readonly id: string;
+  readonly bytes: number | null;
+  readonly modifiedMs: number | null;
+}
+
 /** Value of a property with its type in the notation of the service, e.g. Int64. */
 export interface Value {
   readonly type: string;
@@ -109,8 +118,10 @@ export interface DataSource {
   blobs(account: string, container: string, prefix: string, withDeleted: boolean, after: string): Promise<Page<BlobRow>>;
   blob(path: BlobPath): Promise<BlobDetails>;
   preview(path: BlobPath): Promise<Preview>;
-  /** Lets the browser save the blob. */
-  download(path: BlobPath): Promise<void>;
+  /** Versions and snapshots of a blob. */
+  past(path: BlobPath, after: string): Promise<Page<BlobPast>>;
+  /** Lets the browser save the blob, or one of its versions and snapshots. */
+  download(path: BlobPath | (BlobPath & Pick<BlobPast, "kind" | "id">)): Promise<void>;
   tables(account: string, after: string): Promise<Page<{ readonly name: string }>>;
   entities(account: string, table: string, filter: string, after: string): Promise<Page<EntityRow>>;
   queues(account: string, after: string): Promise<Page<QueueRow>>;
@@ -148,7 +159,10 @@ export type Change =
   | "add-fault"
   | "remove-fault"
   | "fail-over"
-  | "give-up";
+  | "give-up"
+  | "make-snapshot"
+  | "restore-blob"
+  | "delete-past";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

@@ -10,7 +10,7 @@ async function preview(path: BlobPath): Promise<Preview> {
 }
 
 /** The browser itself takes the bytes, of any number, by an address that works once: the key of the session stays out of its history. */
-async function download(path: BlobPath): Promise<void> {
+async function download(path: Parameters<DataSource["download"]>[0]): Promise<void> {
   const answer = await answerOf("/api/ticket", {}, { method: "POST", body: new URLSearchParams({ ...path }).toString() });
   const { ticket } = (await answer.json()) as { readonly ticket: string };
   const link = document.createElement("a");
@@ -35,6 +35,7 @@ export const dataSource: DataSource = {
   blobs: (account, container, prefix, withDeleted, after) =>
     page("/api/blobs", { account, container, prefix, after, deleted: withDeleted ? "yes" : "" }),
   blob: async (path) => (await (await answerOf("/api/blob", { ...path })).json()) as BlobDetails,
+  past: (path, after) => page("/api/blob-past", { ...path, after }),
   preview,
   download,
   tables: (account, after) => page("/api/tables", { account, after }),

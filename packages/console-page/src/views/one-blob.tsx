@@ -7,6 +7,7 @@ import { bytesText, countText } from "../format.ts";
 import { useLoaded } from "../pages.tsx";
 import { to } from "../store.ts";
 import { Card, Empty, Time } from "../ui.tsx";
+import { Past } from "./blob-past.tsx";
 import { Share } from "./share.tsx";
 
 interface OneBlobProps extends AccountPlace {
@@ -28,9 +29,10 @@ export function OneBlob({ source, account, container, name }: OneBlobProps): JSX
           <Facts details={details} />
         </Card>
         <Card title="Preview">
-          {details.bytes === 0 ? <Empty title="The blob is empty" /> : <Beginning load={() => source.preview(path)} />}
+          {details.bytes === 0 ? <Empty title="The blob is empty" /> : <Beginning load={() => source.preview(path)} key={details.etag} />}
         </Card>
       </div>
+      <Past source={source} path={path} etag={details.etag} onChange={() => setRound(round + 1)} />
     </>
   );
 }

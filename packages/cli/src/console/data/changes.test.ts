@@ -6,6 +6,7 @@ import { world } from "./testing/changes-world.ts";
 const fields = {
   ...{ account: "acme", container: "c", table: "t", queue: "q", name: "n", etag: "e", pairs: [], partitionKey: "p", rowKey: "" },
   ...{ properties: [], text: "content", upload: "0".repeat(32), digests: ["0".repeat(24)], permissions: "r", hours: 1 },
+  ...{ kind: "version", id: "v1" },
 };
 /** A signature is for one thing. */
 const fieldsFor = (path: string): object => (path === "/api/make-sas" ? { ...fields, container: undefined, queue: undefined } : fields);

@@ -7,6 +7,7 @@
  */
 import type { BlobClient } from "@azure/storage-blob";
 import type { QueueClient } from "@azure/storage-queue";
+import { deletePast, makeSnapshot, restoreBlob } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
 import { FieldError, type Fields, listIn, textIn, wordIn } from "./fields.ts";
 import { makeSas } from "./sas.ts";
@@ -28,6 +29,9 @@ export const changes: Readonly<Record<string, Change>> = {
   "/api/take-message": takeMessage,
   "/api/clear-queue": clearQueue,
   "/api/make-sas": makeSas,
+  "/api/make-snapshot": makeSnapshot,
+  "/api/restore-blob": restoreBlob,
+  "/api/delete-past": deletePast,
 };
 
 /** Fields that say which thing is changed, and how far the change goes, in the order of the audit log. */
@@ -45,6 +49,8 @@ const places = [
   "forced",
   "to",
   "name",
+  "kind",
+  "id",
   "partitionKey",
   "rowKey",
   "permissions",

@@ -7,6 +7,7 @@
  */
 import type { HttpResponse } from "@stamp/ports";
 import { securityHeaders } from "../guard.ts";
+import { pastOf } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
 import { blobIn, fieldIn } from "./data-lists.ts";
 
@@ -27,9 +28,9 @@ export async function preview(clients: DataClients, query: URLSearchParams, abor
   return { status: 200, headers: { ...securityHeaders, "Content-Type": "application/json" }, body: Buffer.from(JSON.stringify(told)) };
 }
 
-/** Answers with all bytes of a blob, as a file to keep. */
+/** Answers with all bytes of a blob, or of one of its versions and snapshots, as a file to keep. */
 export async function download(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<HttpResponse> {
-  const client = await blobIn(clients, query);
+  const client = pastOf(await blobIn(clients, query), Object.fromEntries(query));
   const { readableStreamBody, contentLength } = await client.download(0, undefined, { abortSignal });
   const name = fieldIn(query, "name").split("/").at(-1)?.toWellFormed() || "blob";
   return {

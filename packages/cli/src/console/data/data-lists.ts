@@ -15,6 +15,7 @@ import type {
   QueueRow,
   Value,
 } from "@stamp/console-page";
+import { blobHistory } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
 import { blocksThere } from "./uploads.ts";
 
@@ -32,6 +33,7 @@ export const dataLists = (clients: DataClients): Readonly<Record<string, DataLis
   "/api/containers": (query, abortSignal) => containers(clients, query, abortSignal),
   "/api/blobs": (query, abortSignal) => blobs(clients, query, abortSignal),
   "/api/blob": (query, abortSignal) => blob(clients, query, abortSignal),
+  "/api/blob-past": (query, abortSignal) => blobHistory(clients, Object.fromEntries(query), abortSignal),
   "/api/blocks": (query, abortSignal) => blocksThere(clients, Object.fromEntries(query), abortSignal),
   "/api/tables": (query, abortSignal) => tables(clients, query, abortSignal),
   "/api/entities": (query, abortSignal) => entities(clients, query, abortSignal),

@@ -28,6 +28,9 @@ export function world(fail?: Error) {
     undelete: call("undelete"),
     setMetadata: call("setMetadata"),
     setTags: call("setTags"),
+    createSnapshot: call("createSnapshot"),
+    withVersion: () => ({ url: "http://x/c/n?versionid=v1", delete: call("deleteVersion") }),
+    beginCopyFromURL: call("beginCopyFromURL", { pollUntilDone: async () => {} }),
     getBlockBlobClient: () => ({ commitBlockList: call("commitBlockList"), stageBlock }),
   };
   const table = { createEntity: call("createEntity"), updateEntity: call("updateEntity"), deleteEntity: call("deleteEntity") };
