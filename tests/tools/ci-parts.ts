@@ -332,6 +332,14 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 15 * minutes,
     },
     {
+      title: "suites of other projects, with a stamp in place of the emulator",
+      guards: "startStamp for users of the emulator: adlfs and universal-pathlib",
+      all: true,
+      // Where the registry is away, they are skipped.
+      command: [...tests, "--minutes", "15", "tests/interop/suites.slow.ts"],
+      timeoutMs: 25 * minutes,
+    },
+    {
       title: "drills on the compose file's profile of several hosts, and on two stamps",
       guards: "compose.ha.yml and compose.geo.yml",
       all: true,
