@@ -75,7 +75,7 @@ export function outcomeSuite(clients: () => Clients): void {
     }
   });
 
-  /** As the service was seen to answer: docs/decisions/0245. */
+  /** As the service was seen to answer: docs/api/outcomes.md. */
   describe("outcomes: condition of the source × operation", () => {
     const putPages: Operation = {
       name: "Put Page From URL",

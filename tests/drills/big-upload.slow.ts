@@ -16,7 +16,7 @@ const mebibyte = 1024 * 1024;
 const blockBytes = 100 * mebibyte;
 const parallel = 8;
 const sizeBytes = Math.round(Number(process.env.STAMP_BIG_UPLOAD_GIB ?? "1") * 1024) * mebibyte;
-/** Of any process. Heap, buffers under the budgets of its configuration, and what the allocator keeps (decision 0090). */
+/** Of any process. Heap, buffers under the budgets of its configuration, and what the allocator keeps (docs/design/processes.md). */
 const residentBytesMax = 768 * mebibyte;
 
 const target = await startOwn({}, false);

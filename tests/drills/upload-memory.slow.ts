@@ -1,6 +1,6 @@
 /**
  * 2 GiB with the real SDK, in blocks of 8 MiB, 4 in parallel, into a cluster that has just started: bytes pass through, no process keeps
- * more than 150 MiB of them (docs/decisions/0090-buffers-count-as-heap.md).
+ * more than 150 MiB of them (docs/design/processes.md).
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

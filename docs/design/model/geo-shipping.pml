@@ -13,7 +13,7 @@
  *   SEEDTOMB  no tombstone is forgotten before seeding has ended
  *   SCANSYNC  a key of the scan is acknowledged when the receiver has synced it (off: when it has applied it)
  *   SEEDEND   seeding ends when the log is acknowledged to where it was at the end of the scan (off: when the scan is acknowledged)
- * -DBYNAME: the receiver has one version for the PartitionName in place of versions of keys, tombstones and floor (decision 0472). A scanned key
+ * -DBYNAME: the receiver has one version for the PartitionName in place of versions of keys, tombstones and floor (geo-shipping.md). A scanned key
  * is sent with the number of commits at its reading, also if it is gone by then, and replaces the key. Rules besides CURSOR, HEIR, ACKSYNC,
  * SCANSYNC, SEEDEND:
  *   VERSION   a commit is applied only if its number is above the version

@@ -7,7 +7,7 @@
  * Invariants:
  * - Two commits of a range with the same lineage and sequence are the same commit, also over moves, splits and merges.
  * - Lineages of one range only rise. All are on one scale: 2^20 for each second since 2026, as numbers of the metadata store after a restore
- *   (decision 0394). A clock that is set back before a second restore takes that away.
+ *   (docs/design/processes.md). A clock that is set back before a second restore takes that away.
  * - A follower whose cursor is of an earlier lineage is ended: what it has may be other commits than those of the log.
  */
 import { timeNumber } from "@stamp/base";

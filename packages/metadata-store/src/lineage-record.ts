@@ -5,7 +5,7 @@
  *
  * Invariants:
  *  - Only what takes records back writes the key: `stamp metadata restore`. A move of the store between folder and etcd leaves it.
- *  - A later restore has a higher number: it is the number of the transaction at which the restored store begins (decision 0394).
+ *  - A later restore has a higher number: it is the number of the transaction at which the restored store begins (docs/design/processes.md).
  *  - Absent: 0, the store was never restored. The key is outside of `sm/`, so releases before lineages skip it.
  */
 import { type Checksum, frameRecord, fromUtf8, type Outcome, ok, refused, unframeRecord, utf8 } from "@stamp/base";

@@ -226,7 +226,7 @@ export class Node {
   /** A command under this term: refused below the highest one seen; a higher one is durable before the command is answered. */
   obey(term: number): Outcome<Promise<void>> {
     if (term < this.smTerm && this.world.rules.on("smTermAtNode")) {
-      // The refused leader may lead by an older metadata store. This node's copy says so (decision 0392).
+      // The refused leader may lead by an older metadata store. This node's copy says so.
       return refused("failedPrecondition", "staleTerm", `stream manager term ${term} is below ${this.smTerm}`, {
         currentTerm: String(this.smTerm),
         nodeId: this.identity.nodeId,

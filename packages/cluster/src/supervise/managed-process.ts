@@ -19,7 +19,7 @@ const wrongConfigurationExitCode = 64;
 /** Signals by which others end a process. They say nothing about its program. */
 const sentByOthers = ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"].map((name) => `signal ${name}`);
 /**
- * Bytes on their way through leave a process with little more memory than it had: docs/decisions/0090-buffers-count-as-heap.md. Buffers of
+ * Bytes on their way through leave a process with little more memory than it had: docs/design/processes.md. Buffers of
  * half a MiB and more go back to the kernel when they are freed, smaller ones are kept for the next, 16 MiB at most in two arenas.
  */
 const allocator = {

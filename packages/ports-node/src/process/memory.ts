@@ -2,7 +2,7 @@
  * How V8 counts the memory of buffers, and how soon it marks the whole heap. Bytes on their way through a service are buffers outside its
  * heap, one or two MiB for each MiB passed on, nearly all of them short-lived. As it comes, V8 answers every few tens of MiB of them with a
  * mark-compact of the whole heap. Counted in the limit of heap and buffers together, scavenges free them, at a tenth of the cost, and the
- * limit still bounds both. docs/decisions/0090-buffers-count-as-heap.md
+ * limit still bounds both. docs/design/processes.md
  *
  * That limit is, for the small heap of a service, 16 MiB above what survived the last mark-compact. Here it is more:
  */

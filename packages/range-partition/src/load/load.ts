@@ -196,7 +196,7 @@ const birthEpochMax = 2 ** 28;
 
 /**
  * Children of one partition must not count on from the same ticket: an ETag is made of the ticket, and a container that is deleted and made
- * again may have its blobs in another child (decision 0200). A range's id ends with the owner epoch that it was born with, which no other
+ * again may have its blobs in another child (docs/design/partition-layer.md). A range's id ends with the owner epoch that it was born with, which no other
  * range has; it is the same whoever loads the range.
  */
 function ticketBefore(rangeId: string): number {

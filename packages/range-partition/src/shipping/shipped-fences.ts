@@ -46,7 +46,7 @@ const skippedTickets = 2 ** 32;
 const leadTickets = 2 ** 24;
 
 /**
- * Highest ticket that another stamp may name. Tickets of ranges begin at 2^52 at most (docs/decisions/0200) and are numbers below 2^53: promotions
+ * Highest ticket that another stamp may name. Tickets of ranges begin at 2^52 at most (docs/design/partition-layer.md) and are numbers below 2^53: promotions
  * and transactions have 2^51 below the highest one, and as many above it.
  */
 export const shippedTicketMax: number = 2 ** 52 + 2 ** 51;

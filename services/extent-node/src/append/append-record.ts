@@ -1,6 +1,6 @@
 /**
  * How an append that was taken becomes durable on this node, primary or secondary: as a record of the journal with its bytes; or, when it is
- * large, in the extent's file, synced, and then by a record that points there (docs/decisions/0301-…).
+ * large, in the extent's file, synced, and then by a record that points there (docs/design/stream-layer.md).
  */
 import type { OwnerEpoch, PayloadHolders } from "@stamp/base";
 import { encodePointerBody, type FrameAt } from "@stamp/extent";

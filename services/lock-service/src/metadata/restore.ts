@@ -5,7 +5,7 @@
  *
  * A second restore may begin from the same copy, or from an older one than the first. A raise that is the same each time would give again what
  * was given between the two restores. So extent ids, lease epochs and the number of the last transaction also begin above a multiple of the seconds
- * since 2026. Owner epochs do not: beyond 2^28 the tickets of split ranges would lose their distance (decision 0200), and extents that an owner
+ * since 2026. Owner epochs do not: beyond 2^28 the tickets of split ranges would lose their distance, and extents that an owner
  * epoch of before could write to are not in the restored store.
  *
  * What was recorded after the snapshot is taken back, and comes again with other content: sequences of commit logs among it. So the restored store

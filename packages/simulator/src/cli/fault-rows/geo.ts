@@ -8,7 +8,7 @@ const pairs = "packages/simulator/src/geo/two-stamps.test.ts";
 const shipping = "packages/range-partition/src/shipping/shipping.test.ts";
 
 const oneVersion =
-  "the product has one version for each PartitionName, which outlives its rows, in the place of tombstones and floor (decision 0472): no row is ever asked about them. The model's test runs the machine";
+  "the product has one version for each PartitionName, which outlives its rows, in the place of tombstones and floor: no row is ever asked about them. The model's test runs the machine";
 
 export const geoRows: readonly FaultRow[] = [
   {
@@ -106,7 +106,7 @@ export const geoRows: readonly FaultRow[] = [
       {
         name: "geoReportFromPromotion",
         unnoticed:
-          "the product's report begins at the markers of the new primary's rows, and a promotion answers with an empty point (decision 0488): the machine decides about the point of the model and of the location service's tests only",
+          "the product's report begins at the markers of the new primary's rows, and a promotion answers with an empty point: the machine decides about the point of the model and of the location service's tests only",
       },
       {
         name: "geoReportBeforeSeeding",
@@ -331,7 +331,7 @@ export const geoRows: readonly FaultRow[] = [
       {
         name: "geoSeedingEndsAtScanEnd",
         unnoticed:
-          "a part replaces whole PartitionNames by states of one moment (decision 0501): a copy that is called complete too early still shows prefixes, and Last Sync Time has a position of its own",
+          "a part replaces whole PartitionNames by states of one moment: a copy that is called complete too early still shows prefixes, and Last Sync Time has a position of its own",
       },
     ],
     tests: [shippingModel, "packages/range-partition/src/shipping/seeding.test.ts"],

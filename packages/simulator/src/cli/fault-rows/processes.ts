@@ -297,7 +297,7 @@ export const processRows: readonly FaultRow[] = [
   {
     fault: "the metadata store is empty or another stamp's",
     closedBy:
-      "stamp id on every disk: nobody starts; unknown extents are quarantined, never deleted; a person restores the newest copy, which health names (0491)",
+      "stamp id on every disk: nobody starts; unknown extents are quarantined, never deleted; a person restores the newest copy, which health names",
     rules: [],
     tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["whole restarts with another stamp"],

@@ -147,7 +147,7 @@ function unverified(exchange: BlobExchange, error: RestError): RestError {
 
 /**
  * Copy Blob has a code of its own for a condition of the source that is not met, Copy Blob From URL for an ETag; what else is read within
- * the request answers as the read of the source does, 304 or 412 (recordings of the service: docs/decisions/0245).
+ * the request answers as the read of the source does, 304 or 412 (recordings of the service: docs/api/outcomes.md).
  */
 function sourceCondition({ operation, headers }: BlobExchange, status: number): RestError {
   const told = toldBySource(status, "ConditionNotMet");
