@@ -92,7 +92,7 @@ export class ConcurrencyLimit {
     this.#times[kind].see(tookMs);
   }
 
-  /** Called often; does something once in an interval. `atWork`: how many are. */
+  /** Takes a turn if an interval has passed since the last one; called often. `atWork`: number of operations at work. */
   turn(nowMs: number, contended: boolean, atWork: number): void {
     const passedMs = nowMs - this.#startedMs;
     if (passedMs < intervalMs || (this.#ended < endedMin && passedMs < waitForEndedMs)) return;

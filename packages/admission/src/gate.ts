@@ -42,7 +42,7 @@ export interface Ticket<T> {
 
 export interface Refusal {
   readonly why: "account waits too long" | "partition waits too long" | "too many wait";
-  /** When it may be worth to ask again. */
+  /** Time after which a retry may succeed, in milliseconds. */
   readonly retryAfterMs: number;
 }
 
@@ -72,7 +72,7 @@ export interface GateFigures {
 }
 
 const intervalMs = 1_000;
-/** How long it is remembered that somebody else was there. */
+/** Time for which the gate remembers that somebody else asked, too. */
 const contendedForMs = 10_000;
 const heavyShare = 0.25;
 /** A PartitionName that is so much of everything that the others of its account suffer from it. */
@@ -181,7 +181,10 @@ export class Gate<T> {
     return [this.#refuse(newest, longest, full)];
   }
 
-  /** It is not at work any more: who is instead. `tookMs` is what the limit follows: how long it was at work, where nothing better is known. */
+  /**
+   * Ends an operation. Returns who is at work instead. `tookMs`: time that the limit follows: how long the operation was at work, if nothing
+   * better is known.
+   */
   ended(nowMs: number, { asked, startedMs }: Ticket<T>, tookMs: number = nowMs - startedMs): readonly Effect<T>[] {
     const account = present(this.#accounts.get(asked.account), "the account of what is at work");
     assert(account.atWork > 0, "what ends was started, and ends once");

@@ -1,4 +1,4 @@
-/** How `/metrics` tells of the figures of a gate. */
+/** Declares how `/metrics` tells of the figures of a gate. */
 import { counter, gauge, type Metrics, summary } from "@stamp/base";
 
 /** `prefix` is the role's; `labels` says which gate of it. */

@@ -15,7 +15,7 @@ export function toBase64(bytes: Uint8Array): string {
   return text;
 }
 
-/** Undefined for what is not base64: wrong characters, padding or length, or bits that mean nothing. */
+/** Returns undefined for what is not base64: wrong characters, padding or length, or bits that mean nothing. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (text.length % 4 !== 0) return undefined;
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
@@ -38,7 +38,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   return (held & ((1 << heldBits) - 1)) === 0 ? bytes : undefined;
 }
 
-/** For URLs and tokens: no padding, `-` and `_`. */
+/** Encodes for URLs and tokens: no padding, `-` and `_`. */
 export const toBase64Url = (bytes: Uint8Array): string => toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
 export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {

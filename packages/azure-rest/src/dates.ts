@@ -28,7 +28,7 @@ function daysOf(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468;
 }
 
-/** Midnight of a day. A day or month that does not exist gives another one: compare with `civilTime`. */
+/** Returns the midnight of a day. A day or month that does not exist gives another one: compare with `civilTime`. */
 export const civilMs = (year: number, month: number, day: number): number => daysOf(year, month, day) * dayMs;
 
 export function civilTime(ms: number): CivilTime {
@@ -56,14 +56,14 @@ export function civilTime(ms: number): CivilTime {
 }
 
 const twoDigits: readonly string[] = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
-/** Text of 0 to 99 in two digits. */
+/** Returns the text of 0 to 99 in two digits. */
 const two = (value: number): string => twoDigits[value] as string;
 
 /** The day that was formatted last, in days since 1970, and its text: dates that follow one another are mostly of one day. */
 let lastDay = Number.NaN;
 let lastDayText = "";
 
-/** "Sun, 06 Nov 1994 08:49:37 GMT". Fractions of a second are cut. */
+/** Returns a text such as "Sun, 06 Nov 1994 08:49:37 GMT". Fractions of a second are cut. */
 export function formatRfc1123(ms: number): string {
   const day = Math.floor(ms / dayMs);
   const seconds = Math.floor((ms - day * dayMs) / 1000);
@@ -76,7 +76,7 @@ export function formatRfc1123(ms: number): string {
   return `${lastDayText}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${two(seconds % 60)} GMT`;
 }
 
-/** "1994-11-06T08:49:37.1230000Z", seven digits as the service writes it. */
+/** Returns a text such as "1994-11-06T08:49:37.1230000Z", with seven digits as the service writes it. */
 export function formatIso(ms: number): string {
   const t = civilTime(ms);
   const date = `${String(t.year).padStart(4, "0")}-${two(t.month)}-${two(t.day)}`;
@@ -86,7 +86,7 @@ export function formatIso(ms: number): string {
 const rfc1123 =
   /^(Sun|Mon|Tue|Wed|Thu|Fri|Sat), (\d{2}) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
 
-/** Undefined for anything else, also for days that don't exist and for a weekday that is wrong. */
+/** Returns undefined for anything else, also for days that don't exist and for a weekday that is wrong. */
 export function parseRfc1123(text: string): number | undefined {
   const match = rfc1123.exec(text);
   if (!match) return undefined;
@@ -149,7 +149,7 @@ export function isCivilDate(text: string): boolean {
   return back.day === day && back.month === month && back.year === year;
 }
 
-/** "2026-11-21T20:33:32.1234560Z" of microseconds since 1970: names snapshots and versions. */
+/** Returns a text such as "2026-11-21T20:33:32.1234560Z" of microseconds since 1970: it names snapshots and versions. */
 export const formatIsoMicros = (micros: number): string =>
   `${formatIso(Math.floor(micros / 1000)).slice(0, 23)}${String(micros % 1000).padStart(3, "0")}0Z`;
 

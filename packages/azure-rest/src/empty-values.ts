@@ -70,7 +70,7 @@ export const refusedEmptyParameters: Readonly<Record<string, string>> = {
 /** Query parameters that stay when they are empty: lists repeat them in their answer. */
 const keptParameters: ReadonlySet<string> = new Set(["prefix", "delimiter", "marker"]);
 
-/** Request headers without the empty ones. Names are in lower case. */
+/** Returns the request headers without the empty ones. Names are in lower case. */
 export function withoutEmptyHeaders(headers: HttpHeaders): Parsed<HttpHeaders> {
   let rest: Record<string, string> | undefined;
   for (const name in headers) {
@@ -82,7 +82,7 @@ export function withoutEmptyHeaders(headers: HttpHeaders): Parsed<HttpHeaders> {
   return parsed(rest ?? headers);
 }
 
-/** A query without the parameters that have empty values only. */
+/** Returns a query without the parameters that have empty values only. */
 export function withoutEmptyParameters(query: Query): Parsed<Query> {
   let rest: Map<string, readonly string[]> | undefined;
   for (const [name, values] of query) {

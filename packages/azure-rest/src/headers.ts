@@ -107,7 +107,7 @@ export interface StoredProperties extends ContentProperties {
   readonly contentTypeCleared?: boolean | undefined;
 }
 
-/** Properties of Set Blob Properties: it clears the ones that its headers leave out. */
+/** Returns the properties of Set Blob Properties: it clears the ones that its headers leave out. */
 export const withTypeCleared = (properties: ContentProperties): ContentProperties & { readonly contentTypeCleared: boolean } => ({
   ...properties,
   contentTypeCleared: properties.contentType === "",
@@ -162,7 +162,7 @@ export function parseBoolean(headers: HttpHeaders, name: string): Parsed<boolean
   return text === "true" ? parsed(true) : badHeader(name, text);
 }
 
-/** 1 to 64 bytes. */
+/** Parses the id of a block, which has 1 to 64 bytes. */
 export function parseBlockId(query: Query): Parsed<Uint8Array> {
   const text = queryValue(query, "blockid");
   if (text === undefined) return rejected("MissingRequiredQueryParameter", { QueryParameterName: "blockid" });
@@ -174,7 +174,7 @@ export function parseBlockId(query: Query): Parsed<Uint8Array> {
 
 const timeoutSecondsMax = 3600;
 
-/** In milliseconds; undefined when the request does not say. */
+/** Parses the timeout of a request, in milliseconds; undefined when the request does not say. */
 export function parseTimeout(query: Query): Parsed<number | undefined> {
   const text = queryValue(query, "timeout");
   // It is read before empty parameters are dropped.

@@ -19,7 +19,7 @@ export function metadataHeaders(metadata: Readonly<Record<string, string>>): Res
   return headers;
 }
 
-/** Headers of the answer to a write. */
+/** Returns the headers of the answer to a write. */
 export const writtenHeaders = (version: string, blob: ListedBlobProperties): ResponseHeaders => ({
   ...etagAndTime(version, blob),
   ...(blob.versionStamp > 0 ? { "x-ms-version-id": formatIsoMicros(blob.versionStamp) } : {}),
@@ -48,7 +48,7 @@ const containerScopeHeaders = ({ defaultEncryptionScope: scope, denyEncryptionSc
   "x-ms-deny-encryption-scope-override": String(deny),
 });
 
-/** Headers of a blob, snapshot or version apart from its content. */
+/** Returns the headers of a blob, snapshot or version apart from its content. */
 function stateHeaders(blob: ListedBlobProperties): ResponseHeaders {
   const isBase = blob.snapshotStamp === 0 && (blob.versionStamp === 0 || blob.isCurrentVersion);
   const result: ResponseHeaders = isBase ? leaseHeaders(blob.lease) : {};
@@ -69,7 +69,7 @@ function stateHeaders(blob: ListedBlobProperties): ResponseHeaders {
   return result;
 }
 
-/** Headers of Get Blob and Get Blob Properties, without those of the range. Content-MD5 is the whole blob's. */
+/** Returns the headers of Get Blob and Get Blob Properties, without those of the range. Content-MD5 is the whole blob's. */
 export function blobHeaders(version: string, blob: ListedBlobProperties): ResponseHeaders {
   const { headers } = blob;
   const result: ResponseHeaders = {
@@ -109,7 +109,7 @@ function copyHeaders(copy: ShownCopy): ResponseHeaders {
   };
 }
 
-/** Eight bytes, the least significant first, in base64. */
+/** Returns eight bytes, the least significant first, in base64. */
 export function crc64Text(value: bigint): string {
   const bytes = new Uint8Array(8);
   for (let i = 0; i < 8; i++) bytes[i] = Number((value >> BigInt(8 * i)) & 0xffn);

@@ -9,7 +9,7 @@ export interface RestError {
   readonly code: ErrorCode;
   readonly status: number;
   readonly message: string;
-  /** More elements of the body, e.g. HeaderName and HeaderValue. */
+  /** Further elements of the error's body, e.g. HeaderName and HeaderValue. */
   readonly details: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -13,13 +13,13 @@ type Refusal = { readonly ok: false; readonly error: RestError };
 const suffix = "-secondary";
 const statement = "The account has no secondary location at this stamp.";
 
-/** Name of the account whose secondary location has this name; undefined for any other name. */
+/** Returns the name of the account whose secondary location has this name; undefined for any other name. */
 export function accountOfSecondary(name: string): string | undefined {
   const account = name.endsWith(suffix) ? name.slice(0, -suffix.length) : "";
   return isAccountName(account) ? account : undefined;
 }
 
-/** Name of the secondary location of an account. */
+/** Returns the name of the secondary location of an account. */
 export const secondaryName = (account: string): string => account + suffix;
 
 /** Refuses any request to the secondary location of an account that has none. */

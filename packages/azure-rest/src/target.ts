@@ -66,7 +66,7 @@ export function unknownAccount(account: string): { readonly ok: false; readonly 
   return rejected("InvalidUri", { PathSegment: account }, { message });
 }
 
-/** The part of the host before one of the suffixes, whatever it is; undefined for any other host. */
+/** Returns the part of the host before one of the suffixes, whatever it is; undefined for any other host. */
 export function accountOfHost(host: string, suffixes: readonly string[]): string | undefined {
   const name = host.replace(/:\d+$/, "").toLowerCase();
   for (const suffix of suffixes) {
@@ -104,7 +104,7 @@ export function parseQuery(text: string): Parsed<Query> {
   return parsed(query);
 }
 
-/** A parameter with more than one value that may have one only (single-parameters.ts). */
+/** Returns a parameter with more than one value that may have one only (single-parameters.ts). */
 function repeatedParameter(query: Query): string | undefined {
   for (const [name, values] of query) if (values.length > 1 && singleParameters.has(name)) return name;
   return undefined;
@@ -113,7 +113,7 @@ function repeatedParameter(query: Query): string | undefined {
 /** In OData's options a plus is a space, as forms encode it (Go's aztables does); elsewhere it is itself. */
 const spaced = (name: string | undefined, text: string): string => (name?.startsWith("$") ? text.replaceAll("+", " ") : text);
 
-/** The value of the parameter; undefined when it is not there. Every name that is asked for belongs into `singleParameters`. */
+/** Returns the value of the parameter; undefined when it is not there. Every name that is asked for belongs into `singleParameters`. */
 export const queryValue = (query: Query, name: string): string | undefined => query.get(name)?.[0];
 
 /** A text as bytes that are UTF-8 decodes to what it was; kept here so that callers need not know which decoder is used. */

@@ -130,5 +130,5 @@ export function bodyLimitsOf(version: string): BodyLimits {
   return bodyLimits.find((limits) => version >= limits.since) ?? bodyLimits[3];
 }
 
-/** `etag` in quotes. */
+/** Returns the ETag header. `etag` in quotes. */
 export const etagHeader = (version: string, etag: string): string => (behaves(version, "quotedEtags") ? etag : etag.replaceAll('"', ""));

@@ -10,12 +10,12 @@ export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }
 
-/** For the default branch of an exhaustive switch. */
+/** Throws: for the default branch of an exhaustive switch. */
 export function unreachable(value: never): never {
   throw new AssertionError(`unreachable: ${JSON.stringify(value)}`);
 }
 
-/** The value, which must be there: an index or a map entry that our own code put there. */
+/** Returns the value, which must be there: an index or a map entry that our own code put there. */
 export function present<T>(value: T | undefined | null, what: string): T {
   if (value === undefined || value === null) throw new AssertionError(`missing: ${what}`);
   return value;

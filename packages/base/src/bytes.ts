@@ -10,7 +10,7 @@ export const utf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(te
 /** Throws TypeError on malformed UTF-8. */
 export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes);
 
-/** Negative, zero or positive, by unsigned byte order; a prefix sorts before what it begins. */
+/** Returns a negative number, zero or a positive one, by unsigned byte order; a prefix sorts before what it begins. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   const shared = Math.min(a.length, b.length);
   for (let i = 0; i < shared; i++) {
@@ -38,7 +38,7 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffe
   return joined;
 }
 
-/** The first key that sorts after every key with this prefix; undefined when there is none (all bytes are 0xff). */
+/** Returns the first key that sorts after every key with this prefix; undefined when there is none (all bytes are 0xff). */
 export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
   for (let i = prefix.length - 1; i >= 0; i--) {
     const byte = prefix[i] as number;
@@ -60,7 +60,7 @@ export function toHex(bytes: Uint8Array): string {
   return text;
 }
 
-/** Undefined when the text is not an even number of hexadecimal digits. */
+/** Returns undefined when the text is not an even number of hexadecimal digits. */
 export function fromHex(text: string): Uint8Array | undefined {
   if (text.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(text)) return undefined;
   const bytes = new Uint8Array(text.length / 2);

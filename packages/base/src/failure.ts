@@ -100,12 +100,12 @@ export function ok<T>(value?: T): Outcome<T | undefined> {
 
 export type Failed = { readonly ok: false; readonly failure: Failure };
 
-/** A failure of which it is certain that nothing happened. */
+/** Returns a failure of which it is certain that nothing happened. */
 export function refused(code: FailureCode, reason: FailureReason, message: string, details?: Record<string, string>): Failed {
   return { ok: false, failure: { code, reason, message, applied: "no", ...(details ? { details } : {}) } };
 }
 
-/** A failure after which it may or may not have happened. */
+/** Returns a failure after which it may or may not have happened. */
 export function unknownOutcome(code: FailureCode, reason: FailureReason, message: string, details?: Record<string, string>): Failed {
   return { ok: false, failure: { code, reason, message, applied: "unknown", ...(details ? { details } : {}) } };
 }
@@ -120,7 +120,7 @@ export class FailureError extends Error {
   }
 }
 
-/** The value, or throws the failure as a `FailureError`. For tests, tools and start-up code. */
+/** Returns the value, or throws the failure as a `FailureError`. For tests, tools and start-up code. */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (!outcome.ok) throw new FailureError(outcome.failure);
   return outcome.value;

@@ -58,7 +58,7 @@ export function newerFormat(where: string, { format, version }: NewerFormat, wri
   );
 }
 
-/** A marker names a format that this release does not have. */
+/** Returns the failure for a marker that names a format which this release does not have. */
 export const unknownFormat = (where: string, format: string, writer?: string): Failed =>
   newer(`${where} names the format "${format}"`, "no such format", writer);
 

@@ -19,7 +19,7 @@ export interface RecentTimes {
 
 export class Histogram {
   readonly #clock: { monotonicMs(): number };
-  /** By bucket; the last has no bound. */
+  /** Count of each bucket; the last bucket has no upper bound. */
   readonly #counts: number[] = zeros();
   #sumMs = 0;
   /** `#counts` as they were when this period began, and the one before. */

@@ -44,7 +44,7 @@ export const summary = (
   [paths.sum]: { name, type: "summary", part: "sum", help, labels },
 });
 
-/** A fact that is a `Histogram`, or holds some by names that are the values of labels. In seconds. */
+/** Declares a fact that is a `Histogram`, or holds some by names that are the values of labels. In seconds. */
 export const histogram = (name: string, help: string, by: readonly string[] = [], labels: Labels = {}): Metric => ({
   name,
   type: "histogram",

@@ -41,7 +41,7 @@ export class OrderedIds<Id extends number> {
     this.#gone = 0;
   }
 
-  /** The first `limit` above `id` that are there, ascending. */
+  /** Returns the first `limit` above `id` that are there, ascending. */
   after(id: number, limit: number): Id[] {
     this.#sort();
     const ids = this.#ids;

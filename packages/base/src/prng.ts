@@ -19,7 +19,7 @@ export class Prng {
     }
   }
 
-  /** Uniform in 0 .. 2^32-1. */
+  /** Returns a number, uniform in 0 .. 2^32-1. */
   uint32(): number {
     const s = this.#state;
     const s0 = s[0] as number;
@@ -38,12 +38,12 @@ export class Prng {
     return result;
   }
 
-  /** Uniform in [0, 1). */
+  /** Returns a number, uniform in [0, 1). */
   float(): number {
     return (this.uint32() * 2 ** 21 + (this.uint32() >>> 11)) / 2 ** 53;
   }
 
-  /** Uniform integer in 0 .. boundExclusive-1. */
+  /** Returns an integer, uniform in 0 .. boundExclusive-1. */
   below(boundExclusive: number): number {
     assert(Number.isSafeInteger(boundExclusive) && boundExclusive > 0, "bound must be a positive safe integer");
     return Math.floor(this.float() * boundExclusive);
@@ -75,7 +75,7 @@ export class Prng {
     return bytes;
   }
 
-  /** An independent generator, so that one actor's draws do not shift another's. */
+  /** Returns an independent generator, so that one actor's draws do not shift another's. */
   fork(): Prng {
     return new Prng(this.uint32());
   }

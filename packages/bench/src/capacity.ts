@@ -14,7 +14,7 @@ Memory of each role, idle and at its peak while blobs of 4 MiB (--large of them)
 const largeBytes = 4 * mib;
 const [largeClients, smallClients] = [8, 32];
 
-/** Allocated bytes of the files of a folder. */
+/** Returns the allocated bytes of the files of a folder. */
 function sizeOf(folder: string): number {
   let entries: Dirent[];
   try {
@@ -29,7 +29,7 @@ function sizeOf(folder: string): number {
   }, 0);
 }
 
-/** Resident memory of a process in MiB: now, or at its peak. */
+/** Returns the resident memory of a process in MiB: now, or at its peak. */
 function memoryOf(pid: number, what: "VmRSS" | "VmHWM"): number {
   const found = new RegExp(`^${what}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Math.round(Number(found?.[1] ?? "0") / 1024);

@@ -56,7 +56,7 @@ export async function measure(
   return { ...(JSON.parse(output) as LoadResult), serverCpuMs };
 }
 
-/** Several rounds of the same case as one. */
+/** Returns several rounds of the same case as one. */
 export function combine(rounds: readonly Measurement[]): Measurement {
   const sum = (of: (one: Measurement) => number): number => rounds.reduce((total, one) => total + of(one), 0);
   const operations = sum((one) => one.operations);

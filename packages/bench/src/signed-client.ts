@@ -36,7 +36,7 @@ export class SignedClient {
     this.path = endpoint.pathname.replace(/\/$/, "");
   }
 
-  /** `target` below the account, with its query, of which no parameter is signed. Header names in lower case. */
+  /** Calls `target` below the account, with its query, of which no parameter is signed. Header names are in lower case. */
   async call(method: string, target: string, headers: Readonly<Record<string, string>>, body?: Buffer): Promise<SignedAnswer> {
     const path = this.path + target;
     const date = this.#now();
@@ -67,7 +67,7 @@ export class SignedClient {
     return `${method}\n\n${headers["content-type"] ?? ""}\n\nx-ms-date:${date}\nx-ms-version:${version}\n${resource}`;
   }
 
-  /** Date of this second. */
+  /** Returns the date of this second. */
   #now(): string {
     const nowMs = Date.now();
     if (nowMs - this.#dateMs >= 1_000) {

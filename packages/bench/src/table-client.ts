@@ -45,7 +45,7 @@ export class TableClient {
     return this.#client.call("GET", `/${table}()?$filter=${encodeURIComponent(filter)}&$top=${top}`, json);
   }
 
-  /** One transaction: all rows have one PartitionKey. */
+  /** Inserts rows in one transaction: all have one PartitionKey. */
   async insert(table: string, rows: readonly TableRow[]): Promise<SignedAnswer> {
     const { host, port, path } = this.#client;
     const head =

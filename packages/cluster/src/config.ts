@@ -35,7 +35,7 @@ const bound = () =>
   });
 const count = (max: number) => z.number().int().min(1).max(max);
 const bytes = () => z.number().int().min(1);
-/** Longer than that no timer of Node waits: it ends at once. */
+/** Longest time that a timer of Node waits: a longer one ends at once. */
 const timerMsMax = 2_147_483_647;
 const milliseconds = () => z.number().int().min(1).max(timerMsMax);
 const flag = () => z.boolean();
@@ -198,7 +198,7 @@ export const clusterConfigSchema = z.strictObject({
 export type ClusterConfig = z.infer<typeof clusterConfigSchema>;
 export type ClusterConfigKey = keyof ClusterConfig;
 
-/** Where the metadata store of a stamp lies: on the disks of several lock services, unless the configuration says otherwise. */
+/** Returns where the metadata store of a stamp lies: on the disks of several lock services, unless the configuration says otherwise. */
 export const metadataStoreOf = ({ lockServices, roles }: Pick<ClusterConfig, "lockServices" | "roles">): string =>
   String(roles["lock-service"]?.metadataStore ?? (lockServices > 1 ? "replicated" : "leveldb"));
 
@@ -210,14 +210,14 @@ export const flagName = (key: string): string => `--${key.replace(/[A-Z]/g, (let
 export interface ConfigSources {
   /** The file; when not given `stamp.config.json` of `directory` or else of `root`, if there is one. */
   readonly file?: string | undefined;
-  /** Where the user stands. */
+  /** Folder in which the user runs the command. */
   readonly directory: string;
   /** Folder of the repository: the default data folder is inside it. */
   readonly root: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** True for what must work beside a damaged record: the data folder's record is not read. */
   readonly withoutRecord?: boolean | undefined;
-  /** By key. */
+  /** Keyed by key. */
   readonly flags?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -347,7 +347,7 @@ function addRemembered(
   }
 }
 
-/** Where a wrong value stands: `accounts.0.name in stamp.config.json`, `STAMP_ACCOUNTS.0.name`. */
+/** Returns where a wrong value stands: `accounts.0.name in stamp.config.json`, `STAMP_ACCOUNTS.0.name`. */
 const nested = (source: string, key: string, rest: readonly string[]): string =>
   source.startsWith(`${key} in `) ? [key, ...rest].join(".") + source.slice(key.length) : [source, ...rest].join(".");
 

@@ -18,7 +18,7 @@ export function ownTransport(config: ClusterSecretFiles & Partial<Pick<ClusterCo
   return new GrpcTransport({ credential: () => ownCredential(config), tls: config.tls === "cluster" ? tls : undefined });
 }
 
-/** Credential of a tool, read now. Throws ConfigError. `caller`: the role that the tool says to have. */
+/** Returns the credential of a tool, read now. Throws ConfigError. `caller`: the role that the tool says to have. */
 export const ownCredential = (config: ClusterSecretFiles, caller: Caller = "operator"): SecretCredential =>
   credentialOf(sourcesOf(config), caller);
 

@@ -119,7 +119,7 @@ function placedIn(named: readonly Named[], known: Readonly<Record<string, number
   return named.map((each) => ({ ...each, slot: slots.get(each.name) as number }));
 }
 
-/** Where processes of this machine call each other. */
+/** Returns where processes of this machine call each other. */
 const callable = (host: string): string => (host === "0.0.0.0" ? "127.0.0.1" : host === "[::]" ? "[::1]" : host);
 
 const blobPortOf = (config: ClusterConfig, frontEnd: number): number => config.portBase + (frontEnd - 1) * portsPerFrontEnd;

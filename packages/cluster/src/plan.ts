@@ -165,7 +165,7 @@ function listsOf(config: ClusterConfig): Readonly<Record<string, string>> {
   return Object.fromEntries(lists.flatMap(([key, list]) => (list.length === 0 ? [] : [[key, list.join(",")]])));
 }
 
-/** Where clients on this machine call the REST doors. `[::]` takes IPv4, too, which more clients can name in a URL. */
+/** Returns where clients on this machine call the REST doors. `[::]` takes IPv4, too, which more clients can name in a URL. */
 const reachable = (host: string): string => (host === "0.0.0.0" || host === "[::]" ? "127.0.0.1" : host);
 
 type Account = ClusterConfig["accounts"][number];
@@ -173,7 +173,7 @@ type Account = ClusterConfig["accounts"][number];
 /** True for an account with the key that everybody knows. */
 export const isPublic = ({ keys }: Account): boolean => keys.includes(developmentAccount.keys[0] as string);
 
-/** The first account of the configuration that the front-ends serve to clients on this machine. */
+/** Returns the first account of the configuration that the front-ends serve to clients on this machine. */
 export const servedAccount = (config: ClusterConfig): Account | undefined =>
   config.accounts.find((account) => !isPublic(account) || config.allowDevelopmentAccount || !bindsBeyondLoopback(config));
 const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefined ? "http" : "https");
@@ -181,7 +181,7 @@ const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefine
 /** Ports of a front-end's REST doors, from that of the blob door on. */
 const doorPorts = { blob: 0, queue: 1, table: 2, file: 3, dfs: 4 } as const;
 
-/** `blobPort`: port of the blob door. */
+/** Returns the URLs of a front-end's REST doors. `blobPort`: port of the blob door, from which the others follow. */
 export function endpointsOf(config: ClusterConfig, host: string, blobPort: number): Endpoints {
   const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;

@@ -23,7 +23,7 @@ export function internalReachOf(config: ClusterConfig, plan: Pick<ClusterPlan, "
   );
 }
 
-/** Why no account of the configuration is served; undefined if one is. */
+/** Returns why no account of the configuration is served; undefined if one is. */
 export function noAccountServed(config: ClusterConfig): string | undefined {
   if (servedAccount(config) !== undefined) return undefined;
   return (

@@ -66,7 +66,7 @@ export class StampInspector {
     return lease.address;
   }
 
-  /** All streams; each page is asked for again until a stream manager leads. */
+  /** Returns all streams; each page is asked for again until a stream manager leads. */
   async streams(prefix = ""): Promise<StreamInfo[]> {
     return all(async (last: StreamInfo | undefined) => {
       const request = { prefix, after: last?.name ?? "", limit: pageLimit };
@@ -75,14 +75,14 @@ export class StampInspector {
     });
   }
 
-  /** At most 1,000 streams in the order of their names. */
+  /** Returns at most 1,000 streams in the order of their names. */
   async streamPage(prefix: string, after = "", limit = pageLimit): Promise<Listed<StreamInfo>> {
     const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
     const page = answered("stream manager", await client.listStreams({ prefix, after, limit }, { timeoutMs: callTimeoutMs }));
     return { items: page.streams, more: page.more };
   }
 
-  /** All extents; each page is asked for again until a stream manager leads. */
+  /** Returns all extents; each page is asked for again until a stream manager leads. */
   async extents(): Promise<ExtentInfo[]> {
     return all(async (last: ExtentInfo | undefined) => {
       const request = { afterExtentId: last?.location?.extentId ?? 0n, limit: pageLimit };
@@ -91,7 +91,7 @@ export class StampInspector {
     });
   }
 
-  /** At most 1,000 extents in the order of their ids. */
+  /** Returns at most 1,000 extents in the order of their ids. */
   async extentPage(afterExtentId = 0n, limit = pageLimit): Promise<Listed<ExtentInfo>> {
     const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
     const page = answered("stream manager", await client.listExtents({ afterExtentId, limit }, { timeoutMs: callTimeoutMs }));
@@ -102,7 +102,7 @@ export class StampInspector {
     return (await this.ask((manager, timeoutMs) => manager.listNodes({}, { timeoutMs }))).nodes;
   }
 
-  /** Undefined: there is no such extent. */
+  /** Returns undefined if there is no such extent. */
   async extent(id: bigint): Promise<ExtentInfo | undefined> {
     const page = await this.ask((manager, timeoutMs) => manager.listExtents({ afterExtentId: id - 1n, limit: 1 }, { timeoutMs }));
     return page.extents.find((each) => each.location?.extentId === id);
@@ -120,7 +120,7 @@ export class StampInspector {
     });
   }
 
-  /** A question to the stream manager that leads; asked again until one does. Throws what it refuses with. */
+  /** Asks the stream manager that leads, again until one does. Throws what it refuses with. */
   ask<T>(
     work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>,
     timeoutMs: number = callTimeoutMs,
@@ -128,7 +128,7 @@ export class StampInspector {
     return this.#ofManager(work, timeoutMs, true);
   }
 
-  /** A change: repeated only when it certainly did not happen. */
+  /** Asks for a change. It is repeated only when it certainly did not happen. */
   change<T>(
     work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>,
     timeoutMs: number = changeTimeoutMs,
@@ -166,7 +166,7 @@ export class StampInspector {
     return answered("partition manager", await client.getMap({ knownVersion: 0n, waitMs: 0 }, { timeoutMs: callTimeoutMs })).ranges;
   }
 
-  /** The leading one. */
+  /** Returns a client of the leading partition manager. */
   async partitionManager(): Promise<Client<typeof PartitionManager>> {
     return this.#transport.client(await this.leader("partition-manager"), PartitionManager);
   }
@@ -205,7 +205,7 @@ function answered<T>(who: string, outcome: Outcome<T>): T {
   throw new Error(`${who}: ${outcome.failure.message}`);
 }
 
-/** Every page behind the last one: each begins after the last item of that, so it ends. */
+/** Returns every page behind the last one: each begins after the last item of that, so it ends. */
 async function all<T>(next: (last: T | undefined) => Promise<Listed<T>>): Promise<T[]> {
   const found: T[] = [];
   for (;;) {

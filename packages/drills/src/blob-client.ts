@@ -87,7 +87,7 @@ export class BlobClient {
     return this.call("GET", `/${container}/${blob}`, headers);
   }
 
-  /** `target` below the account, with its query. */
+  /** Calls `target` below the account, with its query. */
   call(method: string, target: string, headers: Readonly<Record<string, string>>, body?: Uint8Array): Promise<BlobResult> {
     const path = this.#path + target;
     const lengthed = body === undefined && method !== "PUT" ? headers : { ...headers, "content-length": String(body?.length ?? 0) };

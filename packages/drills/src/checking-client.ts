@@ -97,7 +97,7 @@ export class CheckingClient {
     this.#loops.push(this.#readAlong());
   }
 
-  /** No more writes; those under way have `timeoutMs` to be acknowledged. */
+  /** Stops writes; those under way have `timeoutMs` to be acknowledged. */
   async stop(timeoutMs: number): Promise<void> {
     this.#running = false;
     const timer = setTimeout(() => {
@@ -264,7 +264,7 @@ const zero = (): WriteCounts => ({ acknowledged: 0, unknown: 0, refused: 0 });
 const describe = (result: BlobResult): string =>
   result.kind === "answer" ? `${result.status} ${result.headers["x-ms-error-code"] ?? ""}`.trim() : result.why;
 
-/** Bytes that belong to this name only and do not compress. */
+/** Returns the bytes that belong to this name only and do not compress. */
 export function contentOf(name: string, bytes: number): Buffer {
   const body = Buffer.alloc(bytes);
   let state = createHash("sha256").update(name).digest().readUInt32LE(0) | 1;

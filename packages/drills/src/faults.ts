@@ -33,7 +33,7 @@ export async function rangeWritten({ target, container }: DrillContext, table = 
   return written.reduce((most, each) => (writesPerSecond(each) > writesPerSecond(most) ? each : most), first);
 }
 
-/** Ranges that hold blobs of the container. */
+/** Returns the ranges that hold blobs of the container. */
 export function rangesOfContainer(
   ranges: readonly RangePartition[],
   { account, name }: { readonly account: string; readonly name: string },

@@ -21,5 +21,5 @@ export { runSlowClientsDrill, type SlowReport } from "./slow-clients/slow-client
 export { attach, type DrillTarget, startOwn, untilReady } from "./target.ts";
 export type { Verdict } from "./verdict.ts";
 export { entryText } from "./watch.ts";
-/** The drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */
+/** Returns the drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */
 export const historiesDrill = (): Promise<typeof import("./histories/histories-drill.ts")> => import("./histories/histories-drill.ts");

@@ -142,7 +142,7 @@ function readsOf({ times }: CodedBlobs, { faultMs }: Timeline, aimMs: number): R
   return { longestMs: longest(true), aimMs, slowestBeforeMs: longest(false) };
 }
 
-/** Longest time of an operation, in ms; 0 if there is none. */
+/** Returns the longest time of an operation, in ms; 0 if there is none. */
 const slowest = (times: readonly WriteTime[]): number =>
   times.reduce((longest, { startMs, endMs }) => Math.max(longest, endMs - startMs), 0);
 

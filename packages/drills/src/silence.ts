@@ -27,7 +27,7 @@ export class SilenceWatch {
   readonly #options: SilenceOptions;
   #seen: number;
   #lastMs: number;
-  /** When the next line of a silence is due. */
+  /** Time at which the next line of a silence is due. */
   #dueMs: number;
   /** Longest hold-up that was said, or that needs no line, in ms. */
   #saidMs: number;

@@ -36,7 +36,7 @@ export interface DrillTarget {
   hand(name: string, act: Act): Promise<ActOutcome>;
   /** Containers of their own beside the processes; undefined if the processes are on this machine. */
   readonly beside?: Beside;
-  /** Resident memory of a process, in MiB; 0 while it is down. */
+  /** Returns the resident memory of a process, in MiB; 0 while it is down. */
   residentMebibytes(name: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -52,7 +52,7 @@ export interface Beside {
 const readyTimeoutMs = 180_000;
 const portTriesMax = 20;
 
-/** A running cluster, through its supervisor. */
+/** Returns a running cluster, through its supervisor. */
 export async function attach(config: ClusterConfig): Promise<DrillTarget> {
   const folder = new DataFolder(config.dataDir);
   if (folder.supervisor() === undefined) throw new DrillError(`no cluster runs on ${config.dataDir}`);
@@ -78,7 +78,10 @@ function residentOf(pid: number | null): number {
   return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? "0") / 1024);
 }
 
-/** A cluster of its own; `flags` go over its configuration. Its data are deleted afterwards unless `keep`, or where `flags` names their folder. */
+/**
+ * Starts a cluster of its own; `flags` go over its configuration. Its data are deleted afterwards unless `keep`, or where `flags` names their
+ * folder.
+ */
 export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: boolean): Promise<DrillTarget> {
   const given = flags.dataDir as string | undefined;
   const dataDir = given ?? (await mkdtemp(join(tmpdir(), "stamp-drill-")));

@@ -213,7 +213,7 @@ export class Watch {
   }
 }
 
-/** State of a process in words, equal for all that are in the same one. */
+/** Returns the state of a process in words, equal for all that are in the same one. */
 function stateOfProcess({ state, ready, waitingFor, lastExit }: ProcessStatus): string {
   if (ready) return `ready (${state})`;
   const last = state === "restarting" && lastExit !== "" ? ` after ${lastExit}` : "";

@@ -38,7 +38,7 @@ export class Generation {
     return this.frontEnd.role as FrontEndRole | undefined;
   }
 
-  /** A caller that is no role. */
+  /** Returns a caller that is no role. */
   operator(): Transport {
     return this.#network.transport("operator");
   }

@@ -17,7 +17,7 @@ export interface Criterion {
 
 export interface AvailabilityAnswer {
   readonly available: boolean;
-  /** Why not; empty if it is available. */
+  /** Reason why it is not available; empty if it is. */
   readonly reason: string;
 }
 

@@ -89,7 +89,7 @@ export class EndpointBalancer<N extends string = string> {
     this.#backoff = { firstMs: backoffFirstMs, maxMs: backoffMaxMs };
   }
 
-  /** The node to call, if one said yes a short time ago; undefined if nodes must be asked. Asks nobody and allocates nothing. */
+  /** Returns the node to call, if one said yes a short time ago; undefined if nodes must be asked. Asks nobody and allocates nothing. */
   current(): N | undefined {
     const node = this.#ring.current(this.#clock.monotonicMs());
     if (node !== undefined) this.#counter(node).given++;
@@ -134,7 +134,7 @@ export class EndpointBalancer<N extends string = string> {
     throw new NoNodeAvailableError(this.#backoff.firstMs, { cause: last });
   }
 
-  /** A node that says yes and was not tried: a call that failed slowly comes here, when the time of its first node's rest is over. */
+  /** Returns a node that says yes and was not tried: a call that failed slowly comes here, when the time of its first node's rest is over. */
   async #another(tried: ReadonlySet<N>): Promise<N | undefined> {
     for (const node of this.#ring.order(this.#clock.monotonicMs())) {
       if (tried.has(node) || !(await this.#yes(node)) || !this.#choose(node)) continue;

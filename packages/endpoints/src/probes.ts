@@ -16,7 +16,7 @@ const of = (name: string, unit: string, { unavailableAbove, availableBelow }: Th
   availableBelow: availableBelow ?? unavailableAbove * 0.8,
 });
 
-/** Processor time of this process since the last measurement, in percent of one processor. */
+/** Returns the processor time of this process since the last measurement, in percent of one processor. */
 export function cpu(thresholds: Thresholds = { unavailableAbove: 90 }): Criterion {
   let lastMs = performance.now();
   let last = process.cpuUsage();
@@ -30,7 +30,7 @@ export function cpu(thresholds: Thresholds = { unavailableAbove: 90 }): Criterio
   });
 }
 
-/** Mean delay of this process's event loop since the last measurement, in milliseconds. */
+/** Returns the mean delay of this process's event loop since the last measurement, in milliseconds. */
 export function eventLoopDelay(thresholds: Thresholds = { unavailableAbove: 100 }): Criterion {
   const resolutionMs = 10;
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });
@@ -43,13 +43,13 @@ export function eventLoopDelay(thresholds: Thresholds = { unavailableAbove: 100 
   });
 }
 
-/** A number that the program keeps, such as open connections. */
+/** Returns a number that the program keeps, such as open connections. */
 export const connections = (count: () => number, thresholds: Thresholds): Criterion => of("connections", "open", thresholds, count);
 
-/** A number that the program keeps: requests that wait. */
+/** Returns a number that the program keeps: requests that wait. */
 export const queueDepth = (count: () => number, thresholds: Thresholds): Criterion => of("queue", "waiting", thresholds, count);
 
-/** Used share of the file system that holds `path`, in percent, as `df` tells it: without blocks that are kept for the administrator. */
+/** Returns the used share of the file system that holds `path`, in percent, as `df` tells it: without blocks that are kept for the administrator. */
 export function usedDisk(path: string, thresholds: Thresholds = { unavailableAbove: 95 }): Criterion {
   return of(`disk of ${path}`, "% used", thresholds, () => {
     const { blocks, bfree, bavail } = statfsSync(path);

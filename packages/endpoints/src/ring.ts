@@ -34,7 +34,7 @@ export class Ring<N extends string> {
     return this.#members[this.#home()]?.node;
   }
 
-  /** The chosen node if it may still be used; undefined if nodes must be asked. */
+  /** Returns the chosen node if it may still be used; undefined if nodes must be asked. */
   current(nowMs: number): N | undefined {
     const chosen = this.#chosen;
     if (chosen === undefined || nowMs >= chosen.untilMs || nowMs < chosen.member.disabledUntilMs) return undefined;

@@ -1,10 +1,10 @@
 /** Time as this package sees it. Tests give a virtual clock. */
 export interface BalancerClock {
-  /** Time since a fixed moment, in milliseconds; steps of the wall clock do not move it. */
+  /** Returns the time since a fixed moment, in milliseconds; steps of the wall clock do not move it. */
   monotonicMs(): number;
   /** Calls back once after the delay. Returns a function that cancels the call. */
   after(delayMs: number, call: () => void): () => void;
-  /** Number in [0, 1), for jitter. */
+  /** Returns a number in [0, 1), for jitter. */
   random(): number;
 }
 

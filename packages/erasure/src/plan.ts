@@ -53,7 +53,7 @@ export function decodable(profile: Profile, available: readonly number[]): boole
 /** Linearly independent rows in echelon form, each with the combination of fragments it came from. */
 class Basis {
   readonly #width: number;
-  /** By the column of its first coefficient, which is 1. */
+  /** Keyed by the column of its first coefficient, which is 1. */
   readonly #rows = new Map<number, { readonly row: Uint8Array; readonly combination: ReadonlyMap<number, number> }>();
 
   constructor(width: number) {

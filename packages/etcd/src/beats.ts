@@ -27,7 +27,10 @@ const clockFactor = 1.25;
 
 export const encodeBeat = (count: number): Uint8Array => utf8(JSON.stringify({ count, everyMs: beatEveryMs }));
 
-/** Longest time after the last beat in which its process answered without another one, in milliseconds; undefined if the value tells none. */
+/**
+ * Returns the longest time after the last beat in which its process answered without another one, in milliseconds; undefined if the value tells
+ * none.
+ */
 function everyMsOf(value: Uint8Array): number | undefined {
   try {
     const { everyMs } = JSON.parse(fromUtf8(value)) as { everyMs?: unknown };
@@ -71,7 +74,7 @@ export class Beats {
     return this.#sentMs !== undefined && this.#session.client.world.clock.monotonicMs() - this.#sentMs < beatEveryMs;
   }
 
-  /** A batch that was first sent then has been written. */
+  /** Notes that a batch that was first sent then has been written. */
   wrote(sentMs: number): void {
     this.#sentMs = Math.max(this.#sentMs ?? sentMs, sentMs);
   }

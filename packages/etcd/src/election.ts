@@ -22,7 +22,7 @@ import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encod
 export interface ElectionOptions {
   readonly keys: EtcdKeys;
   readonly name: string;
-  /** Where clients call this process. */
+  /** Returns where clients call this process. */
   readonly address: () => Address;
   /** Time to live of the etcd lease, in seconds. */
   readonly ttlSeconds: number;
@@ -127,7 +127,7 @@ export class Election {
     return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds, attempt }, this.#rules));
   }
 
-  /** Create revision of the key if this attempt made it: its answer was lost. */
+  /** Returns the create revision of the key if this attempt made it: its answer was lost. */
   async #created(value: Uint8Array): Promise<bigint | undefined> {
     const found = await this.#client.once(({ kv }, options) => kv.range({ key: this.#options.keys.active }, options));
     const kept = found.ok ? found.value.kvs[0] : undefined;
@@ -275,7 +275,7 @@ export class Session extends Leadership {
     }
   }
 
-  /** Time to live that etcd gives the lease now, in seconds; 0: it has ended; undefined: no answer. */
+  /** Returns the time to live that etcd gives the lease now, in seconds; 0: it has ended; undefined: no answer. */
   async #renew(): Promise<bigint | undefined> {
     const timeoutMs = Math.max(attemptTimeoutMs / 2, 200);
     const answer = await this.client.once(async ({ lease }, options) => {
@@ -296,7 +296,7 @@ export class Session extends Leadership {
   }
 }
 
-/** A stream of one request that stays open until the signal is aborted. */
+/** Returns a stream of one request that stays open until the signal is aborted. */
 async function* once<T>(request: T, signal: AbortSignal): AsyncIterable<T> {
   yield request;
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));

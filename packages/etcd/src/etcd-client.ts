@@ -58,7 +58,7 @@ export class EtcdClient {
     });
   }
 
-  /** Why the last call failed; undefined if it did not. */
+  /** Returns why the last call failed; undefined if it did not. */
   get trouble(): Failure | undefined {
     return this.#trouble;
   }

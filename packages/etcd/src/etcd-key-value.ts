@@ -39,14 +39,14 @@ export class EtcdKeyValue implements KeyValue {
   readonly #rules: Rules;
   readonly #beats: Beats;
   readonly #cacheBytesMax: number;
-  /** By key as Latin-1 text; the least recently used first. */
+  /** Keyed by key as Latin-1 text; the least recently used first. */
   readonly #cache = new Map<string, Kept>();
   #cacheBytes = 0;
   /** Revision at which the batch key was written last; undefined before the first look. */
   #batchRevision: bigint | undefined;
   #batches = 0;
   #last: Promise<void> = Promise.resolve();
-  /** When etcd last said that it has no room, by the monotonic clock; undefined: it has. */
+  /** Time at which etcd last said that it has no room, by the monotonic clock; undefined: it has. */
   #fullSinceMs: number | undefined;
 
   constructor(session: Session, rules: Rules, cacheBytesMax: number = cacheBytesDefault) {
@@ -174,7 +174,7 @@ export class EtcdKeyValue implements KeyValue {
     for (const [name, each] of newest) this.#keep(name, each.kind === "put" ? each.value.slice() : undefined);
   }
 
-  /** Revision of the batch, which an earlier attempt wrote. The conditions did not hold. */
+  /** Returns the revision of the batch, which an earlier attempt wrote. The conditions did not hold. */
   #written(
     responses: readonly { readonly response: { readonly case?: string | undefined; readonly value?: unknown } }[],
     id: Uint8Array,

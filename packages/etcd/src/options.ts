@@ -30,7 +30,7 @@ export class EtcdKeys {
   /** Before the keys of the beats (beats.ts), and behind all of them. */
   readonly beats: Uint8Array;
   readonly beatsEnd: Uint8Array;
-  /** Before the keys of the store. */
+  /** Prefix of the keys of the store. */
   readonly data: Uint8Array;
 
   constructor(prefix: string) {
@@ -46,7 +46,7 @@ export class EtcdKeys {
     return concatBytes([this.data, key]);
   }
 
-  /** Value: number of the beat, and the time in which its process answers without another one, as JSON. */
+  /** Returns the key of an attempt's beat. Its value is JSON: number of the beat, and the time for which its process answers without another one. */
   beat(attempt: string): Uint8Array {
     return concatBytes([this.beats, utf8(attempt)]);
   }
@@ -63,7 +63,7 @@ export interface Candidate {
 
 export const encodeCandidate = (candidate: Candidate): Uint8Array => utf8(JSON.stringify(candidate));
 
-/** Undefined if the value is none of ours. */
+/** Returns undefined if the value is none of ours. */
 export function decodeCandidate(bytes: Uint8Array): Candidate | undefined {
   try {
     const { name, address, attempt } = JSON.parse(fromUtf8(bytes)) as Partial<Candidate>;

@@ -284,10 +284,10 @@ const clockAllowance = 0.1;
  */
 export const copyTermMs = 60_000;
 
-/** How long it takes until no front-end acts on the settings of a row that was changed, in milliseconds. */
+/** Returns how long it takes until no front-end acts on the settings of a row that was changed, in milliseconds. */
 export const settingsTermMs = (row: AccountRole | undefined): number => roleTermMs(row) * (1 + clockAllowance);
 
-/** How long the answer of a command waits after its row was written, in milliseconds; 0: not at all. */
+/** Returns how long the answer of a command waits after its row was written, in milliseconds; 0: not at all. */
 export function commandWaitMs({ kind }: Pick<RoleCommand, "kind">): number {
   if (kind === "pair") return singleTermMs * (1 + clockAllowance);
   return kind === "drain" || kind === "demote" ? pairedTermMs * (1 + clockAllowance) : 0;
@@ -321,7 +321,7 @@ function mayReplace({ report }: AccountRole, rules: Rules): boolean {
   return report === undefined || report.complete || !rules.on("geoReportBeforeSeeding");
 }
 
-/** The deposed primary's report is durable. */
+/** Returns the row after the deposed primary's report has become durable. */
 export function reportComplete(row: AccountRole): AccountRole {
   return row.report === undefined || row.report.complete ? row : { ...row, report: { ...row.report, complete: true } };
 }
@@ -343,11 +343,11 @@ export function seedingEnded(row: AccountRole, { epoch, paired }: Pick<AccountRo
  */
 const tenuresOfOperation = 8;
 
-/** Tenure that a command begins. */
+/** Returns the tenure that a command begins. */
 export const tenureOf = ({ operation, phase }: CommandOrder): number => operation * tenuresOfOperation + phase;
 
-/** Tenure of a copy that operation `paired` began. */
+/** Returns the tenure of a copy that operation `paired` began. */
 export const tenureOfCopy = (paired: number): number => tenureOf({ operation: paired, phase: commandPhases.follow });
 
-/** Tenure of the removal of an account that was removed from the stamp; undefined: it was not. */
+/** Returns the tenure of the removal of an account that was removed from the stamp; undefined: it was not. */
 export const removalOf = ({ role, obeyed }: AccountRole): number | undefined => (role === "removed" ? tenureOf(obeyed) : undefined);

@@ -17,7 +17,7 @@ export class Acknowledgements {
     this.#synced = from;
   }
 
-  /** Everything up to `position` was applied, in memory at least. */
+  /** Notes that everything up to `position` was applied, in memory at least. */
   applied(position: number): void {
     assert(position >= this.#applied, "positions are applied in order");
     this.#applied = position;
@@ -28,7 +28,7 @@ export class Acknowledgements {
     return this.#applied;
   }
 
-  /** A sync that began at `position` has ended. */
+  /** Notes that a sync that began at `position` has ended. */
   synced(position: number): void {
     assert(position <= this.#applied, "only what was applied is synced");
     this.#synced = Math.max(this.#synced, position);

@@ -82,7 +82,7 @@ export interface GeoAccount {
 
 export type AccountState = "creating" | "single" | "seeding" | "protected" | "draining" | "switching" | "migrating" | "removing";
 
-/** State for people. */
+/** Returns the state for people. */
 export function stateOf({ running, secondary, seeded }: GeoAccount): AccountState {
   if (running === undefined) return secondary === undefined ? "single" : seeded ? "protected" : "seeding";
   switch (running.kind) {
@@ -112,7 +112,7 @@ export function planCreate(name: string, primary: string, secondary?: string, wi
 
 const copying = (withQueues: boolean): Pick<GeoAccount, "queues"> => (withQueues ? { queues: true } : {});
 
-/** The account with another choice: its copy, or the next one, has queues or not. */
+/** Returns the account with another choice: its copy, or the next one, has queues or not. */
 function choosing(account: GeoAccount, withQueues: boolean): GeoAccount {
   const { queues: _queues, ...rest } = account;
   return { ...rest, ...copying(withQueues) };
@@ -151,7 +151,7 @@ export function planMigrate(
   return beginAlone(choosing(account, withQueues), "migrate", target, choices);
 }
 
-/** A copy has queues from its beginning or not at all. */
+/** Refuses a change of the queues of a copy, which has them from its beginning or not at all. */
 function otherQueues({ name, operation, queues }: GeoAccount, { dropQueues }: RunningOperation): Outcome<never> {
   const choice = queues === true ? "with --with-queues" : dropQueues === true ? "with --drop-queues" : "without queues";
   return conflict(
@@ -275,7 +275,7 @@ export interface StampCommand {
   readonly command: RoleCommand;
 }
 
-/** Command of the account's step; undefined if no operation is under way or the step waits for seeding. */
+/** Returns the command of the account's step; undefined if no operation is under way or the step waits for seeding. */
 export function commandOf({ operation, epoch, running, queues }: GeoAccount): StampCommand | undefined {
   if (running === undefined) return undefined;
   const both = queues === true ? { queues } : {};
@@ -328,7 +328,7 @@ export interface StepAnswer {
   readonly queues?: boolean;
 }
 
-/** The record after an answer. An answer to another step or operation changes nothing. */
+/** Returns the record after an answer. An answer to another step or operation changes nothing. */
 export function planAnswer(account: GeoAccount, answer: StepAnswer): Outcome<GeoAccount> {
   const { running } = account;
   if (running === undefined || answer.operation !== account.operation || answer.step !== running.step) return ok(account);

@@ -36,7 +36,7 @@ export interface PlacementLimits {
 /** A stamp reports every 10 s: three reports may be lost. */
 export const placementLimits: PlacementLimits = { proposeAbove: 0.7, refuseAbove: 0.8, reportMaxAgeMs: 40_000 };
 
-/** Why a stamp takes no new account; undefined: it takes one. */
+/** Returns why a stamp takes no new account; undefined: it takes one. */
 export function notPlaceable(stamp: PlacedStamp, nowMs: number, limits: PlacementLimits = placementLimits): string | undefined {
   if (stamp.state !== "open") return `it is ${stamp.state}`;
   const { capacity } = stamp;
@@ -114,7 +114,7 @@ export function proposeMoves(
   return plan.moves;
 }
 
-/** Larger accounts first; of two of one size the busier one, then by name. */
+/** Sorts larger accounts first; of two of one size the busier one, then by name. */
 const byLoad = (a: MovableAccount, b: MovableAccount): number =>
   b.bytes - a.bytes || b.requestsPerSecond - a.requestsPerSecond || (a.name < b.name ? -1 : 1);
 
@@ -172,7 +172,7 @@ class MovePlan {
     return false;
   }
 
-  /** The stamp that is emptiest with the account. */
+  /** Returns the stamp that is emptiest with the account. */
   #targetFor(account: MovableAccount, source: PlacedStamp): string | undefined {
     let best: { readonly name: string; readonly used: number } | undefined;
     for (const stamp of this.#stamps.values()) {

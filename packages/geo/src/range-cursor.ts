@@ -42,7 +42,7 @@ export class RangeCursor {
     this.#end = end;
   }
 
-  /** Where a new connection begins: it sends what is behind this position, in order. */
+  /** Returns where a new connection begins: it sends what is behind this position, in order. */
   get from(): number {
     return this.#acknowledged;
   }
@@ -57,13 +57,13 @@ export class RangeCursor {
     return this.#end - this.#acknowledged;
   }
 
-  /** The range committed up to `position`. */
+  /** Notes that the range committed up to `position`. */
   committed(position: number): void {
     assert(position >= this.#end, "commits are in order");
     this.#end = position;
   }
 
-  /** Commits up to `position` were given to a connection. */
+  /** Notes that commits up to `position` were given to a connection. */
   sent(position: number): void {
     assert(position <= this.#end, "only commits are sent");
     this.#sent = Math.max(this.#sent, position);

@@ -34,7 +34,7 @@ export function decodeRole(text: string): Outcome<AccountRole | undefined> {
   return isRole(role) ? ok(role) : refused("dataLoss", "damaged", "the role of an account in its row");
 }
 
-/** Role of an account by the text in its row. */
+/** Returns the role of an account by the text in its row. */
 export function roleOf(text: string): Outcome<AccountRole> {
   const role = decodeRole(text);
   return role.ok ? ok(role.value ?? roleWithoutRow) : role;

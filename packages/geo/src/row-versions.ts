@@ -18,7 +18,7 @@ export interface RowVersion {
   readonly number: number;
 }
 
-/** Negative if `a` is older than `b`, 0 if they are the same, positive if `a` is newer. */
+/** Returns a negative number if `a` is older than `b`, 0 if they are the same, a positive one if `a` is newer. */
 export const compareVersions = (a: RowVersion, b: RowVersion): number =>
   a.epoch - b.epoch || (a.lineage ?? 0) - (b.lineage ?? 0) || a.number - b.number;
 
@@ -42,7 +42,7 @@ export function appliesRow(shipped: RowVersion, { held, floor }: HeldVersions, r
   return !rules.on("geoFloorRefuses") || isAbove(shipped, floor);
 }
 
-/** Version of the tombstone that an applied deletion leaves; undefined: nothing is left of the key. */
+/** Returns the version of the tombstone that an applied deletion leaves; undefined: nothing is left of the key. */
 export function tombstoneOf(deleted: RowVersion, rules: Rules): RowVersion | undefined {
   return rules.on("geoDeletionsLeaveTombstones") ? deleted : undefined;
 }

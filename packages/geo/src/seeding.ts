@@ -41,24 +41,24 @@ export class RangeSeeding {
     return this.#acknowledgedKey;
   }
 
-  /** A part of the scan was sent: all keys behind the last part, up to `lastKey`. */
+  /** Notes that a part of the scan was sent: all keys behind the last part, up to `lastKey`. */
   sent(lastKey: string, bytes: number): void {
     assert(lastKey > (this.#parts.at(-1)?.lastKey ?? this.#acknowledgedKey), "a scan is in key order");
     this.#parts.push({ lastKey, bytes, applied: false });
   }
 
-  /** The scan has come to its end while the log was at `logEnd`. */
+  /** Notes that the scan has come to its end while the log was at `logEnd`. */
   scanned(logEnd: number): void {
     this.#scanEnd = logEnd;
   }
 
-  /** The receiver has applied the scan up to `lastKey`; it may still lose it. */
+  /** Notes that the receiver has applied the scan up to `lastKey`; it may still lose it. */
   applied(lastKey: string): void {
     for (const part of this.#parts) if (part.lastKey <= lastKey) part.applied = true;
     if (!this.#rules.on("geoScanIsSynced")) this.acknowledged(lastKey);
   }
 
-  /** The receiver has synced the scan up to `lastKey`. */
+  /** Notes that the receiver has synced the scan up to `lastKey`. */
   acknowledged(lastKey: string): void {
     while (this.#parts[0] !== undefined && this.#parts[0].lastKey <= lastKey) {
       const part = this.#parts.shift() as ScannedPart;
@@ -67,7 +67,7 @@ export class RangeSeeding {
     }
   }
 
-  /** The connection broke, or the receiver restarted: what was not acknowledged is scanned again. */
+  /** Notes that the connection broke, or the receiver restarted: what was not acknowledged is scanned again. */
   broken(): void {
     if (this.#parts.length === 0) return;
     this.#parts = [];

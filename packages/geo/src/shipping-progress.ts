@@ -34,7 +34,7 @@ export interface RangeProgress {
   readonly seedBytesPerSecond: number;
   /** Undefined: not known yet. */
   readonly rates?: ShippingRates | undefined;
-  /** Why nothing arrives; empty: something does. */
+  /** Reason why nothing arrives; empty: something does. */
   readonly failure: string;
 }
 
@@ -50,7 +50,7 @@ export interface AccountProgress {
   readonly seedBytesPerSecond: number;
   /** Rates of all ranges together; undefined: a range does not tell its own. */
   readonly rates: ShippingRates | undefined;
-  /** Why it does not go on, with the range; empty: it does. */
+  /** Reason why it does not go on, with the range; empty: it does. */
   readonly trouble: string;
 }
 

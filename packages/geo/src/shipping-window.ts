@@ -43,7 +43,7 @@ interface Part<T> {
 }
 
 interface Lane<T> {
-  /** Not delivered, oldest first. */
+  /** Parts that are not delivered yet, oldest first. */
   parts: Part<T>[];
   /** Number of parts at the beginning that are on their way. */
   onTheirWay: number;
@@ -112,7 +112,7 @@ export class ShippingWindow<T> {
     this.#forgetDelivered();
   }
 
-  /** The next batch to send; undefined if no lane has one, or enough are on their way. */
+  /** Returns the next batch to send; undefined if no lane has one, or enough are on their way. */
   take(): LaneBatch<T> | undefined {
     const [name] = this.#ready;
     if (name === undefined || this.#batches >= this.#limits.batchesMax) return undefined;
@@ -128,7 +128,7 @@ export class ShippingWindow<T> {
     return { lane: name, parts: lane.parts.slice(0, lane.onTheirWay).map(({ sequence, rows }) => ({ sequence, rows })) };
   }
 
-  /** The receiver has the lane's batch, durably. */
+  /** Notes that the receiver has the lane's batch, durably. */
   delivered(name: string): void {
     const lane = this.#ended(name);
     const delivered = lane.parts.slice(0, lane.onTheirWay);

@@ -48,7 +48,7 @@ export class RangeSyncTime {
       this.#moments = this.#moments.filter((_, at) => at % 2 === 1 || at === this.#moments.length - 1);
   }
 
-  /** Last Sync Time when the secondary has acknowledged the log to a position; undefined: nothing is known yet. */
+  /** Returns Last Sync Time when the secondary has acknowledged the log to a position; undefined: nothing is known yet. */
   at(acknowledged: number): number | undefined {
     let passed: RangeMoment | undefined;
     while (this.#moments[0] !== undefined && this.#moments[0].position <= acknowledged) passed = this.#moments.shift();
@@ -67,7 +67,7 @@ export class RangeSyncTime {
     return this.#passedMonotonicMs;
   }
 
-  /** Bound of the size of the rows that are not acknowledged, in bytes. `bytes`: size of all rows since the owner loaded the range. */
+  /** Returns the bound of the size of the rows that are not acknowledged, in bytes. `bytes`: size of all rows since the owner loaded the range. */
   pendingBytes(bytes: number): number {
     return bytes - this.#acknowledgedBytes;
   }
@@ -90,5 +90,5 @@ export function accountSyncTime(ranges: Iterable<number | undefined>): number | 
 export const notAhead = (timeMs: number | undefined, nowMs: number): number | undefined =>
   timeMs === undefined ? undefined : Math.min(timeMs, nowMs);
 
-/** Last Sync Time as HTTP tells it, in whole seconds: rounded down, so that it does not overstate. */
+/** Returns Last Sync Time as HTTP tells it, in whole seconds: rounded down, so that it does not overstate. */
 export const wholeSeconds = (timeMs: number): number => Math.floor(timeMs / 1_000) * 1_000;

@@ -13,7 +13,7 @@ export interface HttpAnswer {
   readonly short?: boolean | undefined;
 }
 
-/** Nobody listened: nothing was done. */
+/** Nobody listened, so nothing was done. */
 export interface NotSent {
   readonly kind: "notSent";
 }

@@ -160,7 +160,7 @@ export class ObjectClients {
     );
   }
 
-  /** The names it showed; a listing is a read of every name. */
+  /** Returns the names it showed; a listing is a read of every name. */
   async #list(client: BlobDoor, container: string): Promise<string[] | undefined> {
     const calledAt = this.#stage.nowMs();
     const answer = await client.list(container);

@@ -16,7 +16,7 @@ export interface BlobDoor {
   list(container: string): Promise<Answer<{ readonly etags: ReadonlyMap<string, string> }>>;
 }
 
-/** An answer that is no success: a 500 is unknown, everything else was not done. */
+/** Judges an answer that is no success: a 500 is unknown, everything else was not done. */
 export function answerOfStatus(status: number, code: string | undefined): Answer {
   if (status === 500) return { kind: "unknown" };
   return answerOfCode(code) ?? { kind: "notDone", why: `${status} ${code}` };

@@ -4,7 +4,7 @@ import type { BlobAnswer, BlobCall, RecordedOperation } from "@stamp/linearizabi
 import { checkBlob } from "@stamp/linearizability";
 import { BrokenPromise } from "./stage.ts";
 
-/** The bytes of a write: its number and length, then what the number gives. No two writes have the same. */
+/** Returns the bytes of a write: its number and length, then what the number gives. No two writes have the same. */
 export function contentOf(write: number, lengthBytes: number): Uint8Array {
   const bytes = new Prng(write * 7919 + 13).bytes(Math.max(12, lengthBytes));
   const view = new DataView(bytes.buffer);

@@ -3,7 +3,7 @@ import type { HandOut } from "./queue-judge.ts";
 
 export type QueueAnswer<T> =
   | { readonly kind: "ok"; readonly value: T }
-  /** By the service; nothing was changed. */
+  /** Refused by the service; nothing was changed. */
   | { readonly kind: "refused"; readonly code: string }
   /** It may have happened, or may still. */
   | { readonly kind: "unknown" };
@@ -19,7 +19,7 @@ export interface QueueDoor {
   take(queue: string, count: number, timeoutS: number): Promise<QueueAnswer<readonly ToldMessage[]>>;
   peek(queue: string): Promise<QueueAnswer<readonly ToldMessage[]>>;
   delete(queue: string, message: ToldMessage): Promise<QueueAnswer<void>>;
-  /** The new receipt, and when it is visible. */
+  /** Returns the new receipt, and when it is visible. */
   update(
     queue: string,
     message: ToldMessage,

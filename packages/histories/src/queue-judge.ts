@@ -31,16 +31,16 @@ interface Known {
   readonly brief: boolean;
   /** Texts that it may have. */
   readonly texts: Set<string>;
-  /** By count: when it is visible again, as told last; undefined while an update of it is not answered, or was not. */
+  /** Keyed by count: when it is visible again, as told last; undefined while an update of it is not answered, or was not. */
   readonly visibleS: Map<number, number | undefined>;
   /** The highest count that somebody was told, and when. */
   count: number;
   countToldAt: number;
   /** When a delete of it was answered. */
   deletedAt: number | undefined;
-  /** By count: time at which the last receipt given for the hand-out first found no message. */
+  /** Keyed by count: time at which the last receipt given for the hand-out first found no message. */
   readonly notFoundAt: Map<number, number>;
-  /** By count: number of updates that are not answered, or never were. Such an update may have given a receipt that nobody was told. */
+  /** Keyed by count: number of updates that are not answered, or never were. Such an update may have given a receipt that nobody was told. */
   readonly updatesOpen: Map<number, number>;
   /** Deletes that are not answered, or never were: it may be gone at any time. */
   deletesOpen: number;

@@ -13,7 +13,7 @@ export function partsOf(bytes: Uint8Array): readonly Uint8Array[] {
   return Array.from({ length: entityCount }, (_, i) => bytes.subarray(i * partBytes, (i + 1) * partBytes));
 }
 
-/** The blob that the entities of one page are; undefined when there are none. `what` names it for people. */
+/** Returns the blob that the entities of one page are; undefined when there are none. `what` names it for people. */
 export function wholeOf(
   entities: readonly { readonly etag: string; readonly bytes: Uint8Array }[],
   what: string,
@@ -26,6 +26,6 @@ export function wholeOf(
   return { etag: first.etag, bytes: concatBytes(entities.map(({ bytes }) => bytes)) };
 }
 
-/** A name as a PartitionKey, which has no slashes. */
+/** Returns a name as a PartitionKey, which has no slashes. */
 export const keyOf = (blob: string): string => blob.replaceAll("/", "|");
 export const nameOf = (partitionKey: string): string => partitionKey.replaceAll("|", "/");

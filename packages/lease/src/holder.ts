@@ -46,7 +46,7 @@ export class LeaseHolder {
     this.#count(attempt, termMs, nowMonotonicMs);
   }
 
-  /** The answer to a renewal of `epoch`. Ignored when that is not held any more. */
+  /** Takes the answer to a renewal of `epoch`. Ignored when that is not held any more. */
   renewed(attempt: LeaseAttempt, epoch: LeaseEpoch, termMs: number, nowMonotonicMs: number, nowSuspendedMs: number): void {
     if (this.#epoch !== epoch || !this.holds(nowMonotonicMs, nowSuspendedMs)) return;
     const startMs = this.#startMs(attempt, nowMonotonicMs);

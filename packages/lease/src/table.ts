@@ -54,7 +54,7 @@ export interface LeaseDecision<T> {
 
 interface Entry {
   record: LeaseRecord;
-  /** By this process's monotonic clock. */
+  /** Time by this process's monotonic clock. */
   expiresAtMs: number;
 }
 
@@ -170,7 +170,7 @@ export class LeaseTable {
     return [...this.#entries.keys()].filter((name) => name.startsWith(prefix)).sort();
   }
 
-  /** The fencing token that the metadata store compares; 0 when it was never granted. */
+  /** Returns the fencing token that the metadata store compares; 0 when it was never granted. */
   epochOf(name: string): number {
     return this.#entries.get(name)?.record.epoch ?? 0;
   }
@@ -194,7 +194,7 @@ export class LeaseTable {
     return { outcome: ok(this.#view(entry, nowMs)), ...effect };
   }
 
-  /** The epoch that a grant goes above (rule leaseAheadBounded). */
+  /** Returns the epoch that a grant goes above (rule leaseAheadBounded). */
   #from(last: number, above: number): number {
     const most = this.#rules.on("leaseAheadBounded") ? last + leaseAheadMax : above;
     return Math.max(last, Math.min(above, most));

@@ -79,7 +79,7 @@ class Shrinker<State, Call> {
     this.#stepsLeft = Math.max(shrinkFactor * stepsFirst, shrinkStepsMin);
   }
 
-  /** The search's result when it refutes them, undefined when it does not or the budget is used up. */
+  /** Returns the search's result when it refutes them, undefined when it does not or the budget is used up. */
   refuted(operations: readonly RecordedOperation<Call>[]): Refuted<State> | undefined {
     if (this.#stepsLeft <= 0) return undefined;
     const result = search(this.#model, operations, { ...this.#bounds, stepsMax: this.#stepsLeft });
@@ -122,7 +122,7 @@ function small<State, Call>(
   };
 }
 
-/** Undefined: it says nothing any more. The same one: the model has no such form. */
+/** Returns undefined if the operation says nothing any more, and the same one if the model has no such form. */
 function withoutAnswer<State, Call>(model: Model<State, Call>, operation: RecordedOperation<Call>): RecordedOperation<Call> | undefined {
   if (!model.withoutAnswer) return operation;
   const call = model.withoutAnswer(operation.call);

@@ -20,7 +20,7 @@ export interface RecordedOperation<Call> {
  */
 export interface Model<State, Call> {
   readonly initial: State;
-  /** The state after the call, or undefined when the answer that was seen can't be given in this state. */
+  /** Returns the state after the call, or undefined when the answer that was seen can't be given in this state. */
   step(state: State, call: Call): State | undefined;
   /** Equal exactly for equal states. */
   key(state: State): string;

@@ -115,7 +115,7 @@ class Search<State, Call> {
     return { kind: "linearizable", order: orderOf(all[0] as Configuration<State>), steps: this.steps };
   }
 
-  /** Every configuration in which the operation has its place, without it among the early ones. */
+  /** Returns every configuration in which the operation has its place, without it among the early ones. */
   #afterReturn(all: readonly Configuration<State>[], index: number): readonly Configuration<State>[] {
     const done = new Frontier<State>();
     const met = new Frontier<State>();

@@ -43,7 +43,7 @@ export class BloomBuilder {
     this.#count++;
   }
 
-  /** The filter; to be gone on with when there is time for another step of about a millisecond. */
+  /** Returns the filter; to be gone on with when there is time for another step of about a millisecond. */
   *finish(): Generator<void, Uint8Array<ArrayBuffer>, void> {
     const bits = Math.max(64, Math.ceil((this.#count * bitsPerKey) / 8) * 8);
     const filter = new Uint8Array(bits / 8);

@@ -55,7 +55,7 @@ export class BlockBuilder {
     this.#last = key;
   }
 
-  /** The block, owned by the caller; the builder starts a new one. */
+  /** Returns the block, owned by the caller; the builder starts a new one. */
   finish(crc32c: Crc32c): Uint8Array<ArrayBuffer> {
     const block = this.#writer.finish(4 * this.#restarts.length + trailerBytes);
     const view = new DataView(block.buffer);
@@ -118,12 +118,12 @@ export class Block {
     return new BlockWalk(this.#entries, gte === undefined ? 0 : this.#restartBefore(gte), gte);
   }
 
-  /** All entries, for walking backwards. */
+  /** Returns all entries, for walking backwards. */
   all(): Entry[] {
     return [...this.from()];
   }
 
-  /** The newest version that the snapshot sees. */
+  /** Returns the newest version that the snapshot sees. */
   get(key: Uint8Array, snapshotSequence: number): Entry | undefined {
     const walk = this.walk(key);
     for (let entry = walk.next(); entry !== undefined && compareBytes(entry.key, key) === 0; entry = walk.next()) {
@@ -132,7 +132,7 @@ export class Block {
     return undefined;
   }
 
-  /** Where the last restart point lies whose key is below `key`, or the first. */
+  /** Returns where the last restart point lies whose key is below `key`, or the first. */
   #restartBefore(key: Uint8Array): number {
     let low = 0;
     let high = this.#restartCount - 1;
@@ -170,7 +170,7 @@ export class BlockWalk {
     this.#gte = gte;
   }
 
-  /** Undefined behind the last one. Throws DecodeError. */
+  /** Returns undefined behind the last one. Throws DecodeError. */
   next(): Entry | undefined {
     const reader = this.#reader;
     while (reader.left > 0) {

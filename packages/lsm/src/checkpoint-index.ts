@@ -166,17 +166,17 @@ export class CheckpointIndex {
     return this.blockCount === 0 ? emptyBytes : this.#lastKey(this.blockCount - 1);
   }
 
-  /** The `at`-th data block; its key is a view. */
+  /** Returns the `at`-th data block; its key is a view. */
   block(at: number): BlockReference {
     return readBlock(this.#readerAt(at));
   }
 
-  /** Where its data blocks lie. */
+  /** Returns where its data blocks lie. */
   get extentIds(): ReadonlySet<number> {
     return this.#blocks.extentIds;
   }
 
-  /** Stored size of the data blocks from one up to another, in bytes. */
+  /** Returns the stored size of the data blocks from one up to another, in bytes. */
   bytesOf(from: number, to: number): number {
     let bytes = 0;
     for (let at = from; at < to; at++) bytes += this.#blocks.lengths[at] as number;
@@ -193,7 +193,7 @@ export class CheckpointIndex {
     return bloomMayHold(this.#content.bloom, hash);
   }
 
-  /** The first block that may hold keys at or after this one; `blockCount` when none does. */
+  /** Returns the first block that may hold keys at or after this one; `blockCount` when none does. */
   firstBlock(gte?: Uint8Array): number {
     if (gte === undefined) return 0;
     let low = 0;

@@ -10,7 +10,7 @@ import { compareEntries, type Entry } from "./entry.ts";
 
 const blockTargetBytes = 16 * 1024;
 
-/** Every step at once. */
+/** Does every step at once. */
 export function withoutPause<T>(steps: Generator<void, T, void>): T {
   for (;;) {
     const step = steps.next();
@@ -58,7 +58,7 @@ export class CheckpointWriter {
     return finished;
   }
 
-  /** The last data block, if there is one that was not given yet. */
+  /** Returns the last data block, if there is one that was not given yet. */
   lastBlock(): Uint8Array<ArrayBuffer> | undefined {
     return this.#block.count === 0 ? undefined : this.#finishBlock();
   }

@@ -25,7 +25,7 @@ export interface CommitRecord {
 const magic = [0x53, 0x43, 0x4d, 0x54];
 const formatVersion = 1;
 
-/** An upper bound of what the writes add to a record. */
+/** Returns an upper bound of what the writes add to a record. */
 export function writesBytes(writes: readonly Write[]): number {
   let bytes = 8;
   for (const write of writes) bytes += 17 + write.key.length + (write.kind === "put" ? write.value.length : 0);

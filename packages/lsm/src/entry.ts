@@ -25,7 +25,7 @@ export interface Cursor {
   from: Uint8Array | undefined;
 }
 
-/** Key first, then newest first. */
+/** Orders by key, then newest first. */
 export const compareEntries = (a: Entry, b: Entry): number => compareBytes(a.key, b.key) || b.sequence - a.sequence;
 
 /** Longest key. */

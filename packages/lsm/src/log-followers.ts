@@ -21,7 +21,7 @@ export interface StoredFollower {
   readonly note: string;
 }
 
-/** By name of the follower. */
+/** Keyed by name of the follower. */
 export type FollowerCursors = Readonly<Record<string, StoredFollower>>;
 
 export interface StoredFollowers {

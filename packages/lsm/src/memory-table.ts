@@ -96,13 +96,13 @@ export class MemoryTable {
     if (this.#firstSequence === 0 || sequence < this.#firstSequence) this.#firstSequence = sequence;
   }
 
-  /** The newest version that the snapshot sees, a view; its value is undefined when that is a tombstone. */
+  /** Returns the newest version that the snapshot sees, a view; its value is undefined when that is a tombstone. */
   get(key: Uint8Array, snapshotSequence: number): Entry | undefined {
     const node = this.#seek(key, snapshotSequence);
     return node !== head && this.#compareKey(node, key) === 0 ? this.#entry(node) : undefined;
   }
 
-  /** Per key the newest version that the snapshot sees, tombstones included; views. */
+  /** Yields, for each key, the newest version that the snapshot sees, tombstones included; views. */
   *iterate(range: KeyRange, snapshotSequence: number): Generator<Entry, void, void> {
     if (range.reverse) {
       yield* this.#backwards(range, snapshotSequence);
@@ -128,12 +128,12 @@ export class MemoryTable {
     }
   }
 
-  /** Every version, as they are written to a checkpoint; views. */
+  /** Yields every version, as they are written to a checkpoint; views. */
   *versions(): Generator<Entry, void, void> {
     for (let node = this.#next(head, 0); node !== head; node = this.#next(node, 0)) yield this.#entry(node);
   }
 
-  /** Keys in order, spread as what it holds is; about so many at most, and found without a look at all of it. */
+  /** Returns the keys in order, spread as what it holds is; about so many at most, and found without a look at all of it. */
   keySamples(countMax: number): Uint8Array[] {
     let level = 0;
     // Every fourth node of a level is on the next one, too.
@@ -155,7 +155,7 @@ export class MemoryTable {
     }
   }
 
-  /** The first node at or after (key, newest that the snapshot sees). */
+  /** Returns the first node at or after (key, newest that the snapshot sees). */
   #seek(key: Uint8Array, snapshotSequence: number): Node {
     if (!this.#isJustBehind(this.#sought, key, snapshotSequence)) {
       let at = head;
@@ -165,7 +165,7 @@ export class MemoryTable {
     return this.#next(this.#sought, 0);
   }
 
-  /** The last node whose key is below `bound`, or the very last. */
+  /** Returns the last node whose key is below `bound`, or the very last. */
   #lastBelow(bound: Uint8Array | undefined): Node {
     let at = head;
     for (let level = this.#levels - 1; level >= 0; level--) {
@@ -180,7 +180,7 @@ export class MemoryTable {
     return at;
   }
 
-  /** The last node on this level that sorts before (key, sequence), newest first within a key. */
+  /** Returns the last node on this level that sorts before (key, sequence), newest first within a key. */
   #before(start: Node, level: number, key: Uint8Array, sequence: number): Node {
     let at = start;
     for (;;) {
@@ -197,7 +197,7 @@ export class MemoryTable {
     return next === head || this.#compare(next, key, sequence) >= 0;
   }
 
-  /** Newest first within a key. */
+  /** Orders nodes by key, newest first within a key. */
   #compare(node: Node, key: Uint8Array, sequence: number): number {
     return this.#compareKey(node, key) || sequence - this.#sequence(node);
   }
@@ -268,7 +268,7 @@ export class MemoryTable {
     nodes[node + valueBytesField] = value?.length ?? -1;
   }
 
-  /** A chunk with room for so much: the one that is filled, the next one, or one for this alone. Each is twice as large as the one before. */
+  /** Returns a chunk with room for so much: the one that is filled, the next one, or one for this alone. Each is twice as large as the one before. */
   #room(bytes: number): number {
     if (bytes > sharedBytesMax) return this.#chunks.push(new Uint8Array(bytes)) - 1;
     const filled = this.#chunks[this.#filling];

@@ -128,7 +128,7 @@ function keyBounds(bounds: { readonly low: string; readonly high: string }): Key
   return low && high && { low, high };
 }
 
-/** The checkpoint as it is handed over: to whoever gets it, no more of it counts than did in `own`. */
+/** Returns the checkpoint as it is handed over: to whoever gets it, no more of it counts than did in `own`. */
 export function boundedTo(stored: StoredCheckpoint, own: KeyBounds): StoredCheckpoint {
   const { low, high } = boundsOf(stored, own);
   return { ...stored, bounds: { low: toHex(low), high: toHex(high) } };

@@ -113,7 +113,7 @@ export class LeaderCalls {
     return this.#lookups.run("leader", () => this.#ask());
   }
 
-  /** The answer, or an unknown outcome when somebody else leads by now. */
+  /** Returns the answer, or an unknown outcome when somebody else leads by now. */
   async #whileItLeads<T>(leader: Address, made: Promise<Outcome<T>>, wantedMs?: number): Promise<Outcome<T>> {
     const heldMs = heldQuestionMs(this.#lockServices, wantedMs);
     const over = new AbortController();
@@ -131,7 +131,7 @@ export class LeaderCalls {
     }
   }
 
-  /** One question for all calls that wait. */
+  /** Asks one question for all calls that wait. */
   async #ask(): Promise<Outcome<Address>> {
     const holder = await this.#holder();
     if (holder.ok) this.#leader = holder.value;

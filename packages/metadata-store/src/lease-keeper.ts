@@ -97,7 +97,7 @@ export class LeaseKeeper {
     return this.#epoch;
   }
 
-  /** Why `acquire` has not come back yet, for people; empty when it has. */
+  /** Returns why `acquire` has not come back yet, for people; empty when it has. */
   get waitingFor(): string {
     return this.#waitingFor;
   }
@@ -181,7 +181,7 @@ export class LeaseKeeper {
     return true;
   }
 
-  /** How long to wait before the next attempt. */
+  /** Returns how long to wait before the next attempt. */
   async #afterRefusal({ reason, message, details }: Failure, signal?: AbortSignal): Promise<number> {
     if (reason === "wrongStamp") {
       this.#world.logger.error("the lock service is of another stamp", { message });

@@ -15,7 +15,7 @@ import type { MetadataClient } from "./metadata-client.ts";
 export interface LineageRecord {
   /** Number of the lineage: rises with every restore. */
   readonly number: number;
-  /** When it began, in milliseconds since 1970. */
+  /** Time at which it began, in milliseconds since 1970. */
   readonly wallMs: number;
 }
 
@@ -40,7 +40,7 @@ export function decodeLineage(bytes: Uint8Array, checksum: Checksum): Outcome<Li
   return refused("dataLoss", "damaged", `the record ${lineageKey} has no number or no time`);
 }
 
-/** Lineage of the store; 0: it was never restored. Refused with `damaged` if its record can't be read. */
+/** Returns the lineage of the store; 0: it was never restored. Refused with `damaged` if its record can't be read. */
 export async function storeLineage(
   { digest }: Pick<World, "digest">,
   metadata: Pick<MetadataClient, "get">,

@@ -18,7 +18,7 @@ import { type Address, type CallOptions, type Client, sleep, type World, within 
 
 /** Longest time of one attempt of an idempotent call, in milliseconds; then another process is asked. */
 const attemptMs = 1_000;
-/** After each process was asked once. */
+/** Pause after each process was asked once. */
 const pauseMs = 100;
 /** A process without an answer for so long: do the others know another active one? In milliseconds. */
 const doubtAfterMs = 250;
@@ -39,7 +39,7 @@ export const lockServiceAddresses = (list: Address): Address[] => list.split(","
  */
 export const heldQuestionMs = (list: Address, wantedMs = 0): number => (lockServiceAddresses(list).length === 1 ? wantedMs : 0);
 
-/** A client of a unary service of the lock services: of LockService or MetadataStore. */
+/** Returns a client of a unary service of the lock services: of LockService or MetadataStore. */
 export function lockServices<S extends DescService>(world: Pick<World, "clock" | "transport">, list: Address, service: S): Client<S> {
   const addresses = lockServiceAddresses(list);
   if (addresses.length === 1) return world.transport.client(list, service);
@@ -67,7 +67,7 @@ function foundOf({ transport }: Pick<World, "transport">, list: Address, address
 
 class Found {
   readonly #addresses: readonly Address[];
-  /** When a process did not answer, by the monotonic clock. */
+  /** Time at which a process did not answer, by the monotonic clock. */
   readonly #silentSinceMs = new Map<Address, number>();
   current: Address;
 
@@ -80,19 +80,19 @@ class Found {
     return this.#addresses.length;
   }
 
-  /** Time after which others are asked about a process. One that was silent just now may be back, or may still be away. */
+  /** Returns the time after which others are asked about a process. One that was silent just now may be back, or may still be away. */
   doubtAfterMs(address: Address, nowMs: number): number {
     return this.#isSilent(address, nowMs) ? doubtSilentAfterMs : doubtAfterMs;
   }
 
-  /** The others, those first that answered when they were asked last. */
+  /** Returns the others, those first that answered when they were asked last. */
   others(address: Address, nowMs: number): Address[] {
     const at = this.#addresses.indexOf(address);
     const others = [...this.#addresses.slice(at + 1), ...this.#addresses.slice(0, at)];
     return others.toSorted((a, b) => Number(this.#isSilent(a, nowMs)) - Number(this.#isSilent(b, nowMs)));
   }
 
-  /** The active one answers, or is named by another process. */
+  /** Notes that the active one answers, or is named by another process. */
   answers(address: Address): void {
     if (!this.#addresses.includes(address)) return;
     this.#silentSinceMs.delete(address);

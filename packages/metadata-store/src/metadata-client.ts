@@ -62,14 +62,14 @@ export class MetadataClient {
     this.#client = lockServices(world, lockServiceAddress, MetadataStore);
   }
 
-  /** One for each key, in that order, from one moment. */
+  /** Reads one entry for each key, in that order, from one moment. */
   async get(keys: readonly string[], timeoutMs: number): Promise<Outcome<StoredKey[]>> {
     const answer = await this.#client.getKeys({ keys: [...keys] }, { timeoutMs });
     if (!answer.ok) return answer;
     return ok(answer.value.entries.map(storedKey));
   }
 
-  /** Every key with the prefix, in key order. Each page of 1,000 is from one moment, all of them only while nobody writes. */
+  /** Returns every key with the prefix, in key order. Each page of 1,000 is from one moment, all of them only while nobody writes. */
   async list(prefix: string, timeoutMs: number): Promise<Outcome<StoredKey[]>> {
     const deadlineMs = this.#world.clock.monotonicMs() + timeoutMs;
     const all: StoredKey[] = [];
@@ -81,13 +81,13 @@ export class MetadataClient {
     }
   }
 
-  /** The next keys with the prefix behind `after` (empty: from the start), at most 1,000, from one moment. */
+  /** Returns the next keys with the prefix behind `after` (empty: from the start), at most 1,000, from one moment. */
   async page(prefix: string, after: string, timeoutMs: number): Promise<Outcome<{ entries: StoredKey[]; more: boolean }>> {
     const answer = await this.#client.listKeys({ prefix, after, limit: pageKeys }, { timeoutMs });
     return answer.ok ? ok({ entries: answer.value.entries.map(storedKey), more: answer.value.more }) : answer;
   }
 
-  /** Where the store is now. */
+  /** Returns where the store is now. */
   async position(timeoutMs: number): Promise<Outcome<StorePosition>> {
     const answer = await this.#client.readChanges({}, { timeoutMs });
     return answer.ok ? ok({ version: fromWire(answer.value.version), instance: answer.value.instance }) : answer;
@@ -117,7 +117,7 @@ export class MetadataClient {
     await this.#client.readChanges({ prefix, afterVersion: toWire(since.version), instance: since.instance, waitMs }, rest);
   }
 
-  /** The version of every key that was written. Without writes it only proves that fence and conditions hold. */
+  /** Returns the version of every key that was written. Without writes it only proves that fence and conditions hold. */
   async transact(transaction: StoreTransaction, timeoutMs: number): Promise<Outcome<number>> {
     const answer = await this.#client.transact(
       {

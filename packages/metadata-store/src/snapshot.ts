@@ -76,7 +76,7 @@ export class SnapshotWriter {
     return concatBytes([new Uint8Array([...magic, formatVersion]), this.#framed(header)]);
   }
 
-  /** Owned bytes to be written, when there are enough; borrows both. */
+  /** Returns owned bytes to be written, when there are enough; borrows both. */
   add([key, value]: SnapshotEntry): Uint8Array | undefined {
     this.#chunk.sized(key);
     this.#chunk.sized(value);

@@ -23,7 +23,7 @@ export function statusService(
 ): ServedService {
   const { clock } = world;
   const startedMs = clock.monotonicMs();
-  /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
+  /** Returns the wall clock minus the time that passed: stays the same unless somebody sets the clock. */
   const wallOffsetMs = (): number => clock.wallMs() - clock.monotonicMs() - clock.suspendedMs();
   const startOffsetMs = wallOffsetMs();
   return served(Status, {

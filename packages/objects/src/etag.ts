@@ -6,7 +6,7 @@ import { fromHex } from "@stamp/base";
 
 export const etagOf = (sequence: number): string => `"0x8${sequence.toString(16).toUpperCase().padStart(14, "0")}"`;
 
-/** The sequence of an ETag as a client sent it, quotes or not; undefined for what we never gave. */
+/** Returns the sequence of an ETag as a client sent it, quotes or not; undefined for what we never gave. */
 export function sequenceOfEtag(text: string): number | undefined {
   const bare = text.startsWith('"') && text.endsWith('"') && text.length >= 2 ? text.slice(1, -1) : text;
   if (!/^0[xX]8[0-9a-fA-F]{14}$/.test(bare)) return undefined;
@@ -16,6 +16,6 @@ export function sequenceOfEtag(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Whole seconds of wall time, and never before the object's last one, also when the clock was set back. */
+/** Returns the whole seconds of wall time, and never before the object's last one, also when the clock was set back. */
 export const lastModifiedMs = (wallMs: number, previousMs: number | undefined): number =>
   Math.max(Math.floor(wallMs / 1000) * 1000, previousMs ?? 0);

@@ -46,7 +46,7 @@ interface Rows {
 
 const below = (prefix: Uint8Array): Rows => ({ low: prefix, high: afterPrefix(prefix) });
 
-/** The rows of every incarnation of the name that is there or can come back. */
+/** Returns the rows of every incarnation of the name that is there or can come back. */
 export const parentRows = ({ account, name }: Pick<Incarnation, "account" | "name">): Rows =>
   below(encodeKey([[account], [parentKind, name]]));
 

@@ -16,7 +16,7 @@ export interface Span {
   readonly cut: boolean;
 }
 
-/** The part from `low` to `high` that this range can answer. */
+/** Returns the part from `low` to `high` that this range can answer. */
 export function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): Span {
   const { range } = context;
   const cut = range.high.length > 0 && compareBytes(range.high, high) < 0;

@@ -56,12 +56,12 @@ export const accountKey = (account: string): Uint8Array => encodeKey([[account],
 
 export const containerKey = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container], []]);
 
-/** The key of every account starts so. */
+/** Returns the prefix of the key of every account. */
 export const accountsPrefix = (): Uint8Array => encodeKeyPrefix([], [], "");
 
-/** Every account from this name on sorts here or behind. */
+/** Returns the key at or behind which every account from this name on sorts. */
 export const accountsFrom = (name: string): Uint8Array => (name === "" ? new Uint8Array(0) : accountKey(name));
-/** The row of a container, and those that were deleted under its name, start so. */
+/** Returns the prefix of the row of a container, and of those that were deleted under its name. */
 export const containerRowsPrefix = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container]]);
 
 /** First key behind the container rows that a listing for this prefix shows: shares are listed only by their own prefix. */
@@ -75,27 +75,27 @@ export function containersEnd(account: string, prefix: string): Uint8Array {
 export const deletedContainerKey = (account: string, container: string, incarnation: number): Uint8Array =>
   encodeKey([[account], [containerKind, container], [incarnation]]);
 
-/** Every container row of the account whose name begins with `prefix` starts so. */
+/** Returns the prefix of every container row of the account whose name begins with `prefix`. */
 export const containersPrefix = (account: string, prefix: string): Uint8Array => encodeKeyPrefix([[account]], [containerKind], prefix);
 
 type ContainerOfBlobs = Omit<BlobName, "blob">;
 
 const incarnationInKey = (rules: Rules, name: ContainerOfBlobs): number => (rules.on("incarnationInKey") ? name.containerIncarnation : 0);
 
-/** Every row of this blob starts so. */
+/** Returns the prefix of every row of this blob. */
 export const blobPrefix = (rules: Rules, name: BlobName): Uint8Array =>
   encodeKey([[name.account], [blobKind, name.container, incarnationInKey(rules, name), name.blob]]);
 
-/** Every row of every blob of the container whose name begins with `prefix` starts so. */
+/** Returns the prefix of every row of every blob of the container whose name begins with `prefix`. */
 export const blobsPrefix = (rules: Rules, container: ContainerOfBlobs, prefix: string): Uint8Array =>
   encodeKeyPrefix([[container.account]], [blobKind, container.container, incarnationInKey(rules, container)], prefix);
 
-/** Every row of every blob starts so whose container has this name, or a name that begins with it, whatever its incarnation. */
+/** Returns the prefix of every row of every blob whose container has this name, or one that begins with it, whatever its incarnation. */
 export const blobsOfContainerName = (account: string, name: string): Uint8Array => encodeKeyPrefix([[account]], [blobKind], name);
 
 const rowOf = (blob: Uint8Array, ...objectName: KeyComponent): Uint8Array => appendComponents(blob, [objectName]);
 
-/** `blob` is what blobPrefix gave. */
+/** Returns the key of the head row. `blob` is what blobPrefix gave. */
 export const headKey = (blob: Uint8Array): Uint8Array => rowOf(blob, headRow);
 export const keptKey = (blob: Uint8Array, stamp: number): Uint8Array => rowOf(blob, keptRow, stamp);
 export const stagingKey = (blob: Uint8Array): Uint8Array => rowOf(blob, stagingRow);
@@ -104,20 +104,20 @@ export const blockKey = (blob: Uint8Array, generation: number, blockId: Uint8Arr
   rowOf(blob, blockRow, generation, blockId);
 export const usersKey = (blob: Uint8Array, generation: number): Uint8Array => rowOf(blob, usersRow, generation);
 
-/** Page rows of one chunk are neighbours, by layer. */
+/** Returns the key of a page row. Page rows of one chunk are neighbours, by layer. */
 export const pageKey = (blob: Uint8Array, generation: number, chunk: number, layer: number): Uint8Array =>
   rowOf(blob, pageRow, generation, chunk, layer);
 
-/** Page rows of this chunk and of those behind it come from here on. */
+/** Returns the key from which page rows of this chunk and of those behind it come. */
 export const pagesFrom = (blob: Uint8Array, generation: number, chunk: number): Uint8Array =>
   appendOpenComponent(blob, [pageRow, generation, chunk]);
 
-/** Every kept row starts so. */
+/** Returns the prefix of every kept row. */
 export const keptPrefix = (blob: Uint8Array): Uint8Array => appendOpenComponent(blob, [keptRow]);
-/** Every uncommitted block row of this generation starts so. */
+/** Returns the prefix of every uncommitted block row of this generation. */
 export const blocksPrefix = (blob: Uint8Array, generation: number): Uint8Array => appendOpenComponent(blob, [blockRow, generation]);
 
-/** The first key after all that start with this prefix; our prefixes start with a tag, so there always is one. */
+/** Returns the first key after all that start with this prefix; our prefixes start with a tag, so there always is one. */
 export const afterPrefix = (prefix: Uint8Array): Uint8Array => present(prefixEnd(prefix), "the end of a key prefix");
 
 /** Names and values that clients give an object: metadata, or tags. */

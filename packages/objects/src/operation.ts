@@ -253,7 +253,7 @@ export interface CopyState {
   readonly source: string;
   /** pending, success, aborted or failed. */
   readonly status: string;
-  /** Why it failed. */
+  /** Reason why it failed. */
   readonly description: string;
   readonly copiedBytes: number;
   readonly totalBytes: number;
@@ -321,7 +321,7 @@ export interface EndCopy {
   readonly name: BlobName;
   readonly copyId: string;
   readonly copier: string;
-  /** Why it failed; empty: it succeeded. */
+  /** Reason why it failed; empty: it succeeded. */
   readonly description: string;
   readonly appendBlockCount: number;
   readonly sealed: boolean;

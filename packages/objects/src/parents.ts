@@ -15,7 +15,7 @@ export interface Belonging {
   readonly inside: boolean;
 }
 
-/** Undefined: a row of another kind, or of another table. */
+/** Returns the container, table or queue that the row with this key belongs to; undefined for rows of other kinds and tables. */
 export function belongingOf(key: Uint8Array): Belonging | undefined {
   const components = decodeKey(key, 2);
   if (!components.ok) return undefined;

@@ -140,10 +140,10 @@ export function* withPauses<T>(items: Iterable<T>, work: (item: T) => void): Pla
   }
 }
 
-/** The first key behind this one. */
+/** Returns the first key behind this one. */
 export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
 
-/** A row that can't be decoded is damage below us: the operation ends with its failure. */
+/** Returns the value. A row that can't be decoded is damage below: the operation ends with its failure. */
 export function intact<T>(outcome: Outcome<T>): T {
   if (!outcome.ok) throw new FailureError(outcome.failure);
   return outcome.value;

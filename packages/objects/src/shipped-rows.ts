@@ -59,7 +59,7 @@ interface Named {
 const isNumber = (element: unknown): boolean => typeof element === "number";
 const isText = (element: unknown): boolean => typeof element === "string";
 
-/** Undefined: no row has such a key. */
+/** Returns undefined if no row has such a key. */
 function readerOf(table: ShippedTable, named: Named): Read | undefined {
   const { partition, object } = named;
   const [kind, name, incarnation, inner] = partition;

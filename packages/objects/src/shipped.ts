@@ -11,7 +11,7 @@ import { blobSchema } from "./rows/schemas.ts";
 export const shippedTables = ["Entity", "Blob", "Message"] as const;
 export type ShippedTable = (typeof shippedTables)[number];
 
-/** Table whose rows refer to bytes in extents, which go first. */
+/** True for a table whose rows refer to bytes in extents, which go first. */
 export const hasBytes = (table: string): boolean => table === "Blob";
 
 export const isShippedTable = (table: string): table is ShippedTable => (shippedTables as readonly string[]).includes(table);
@@ -23,7 +23,7 @@ export const queuesTable: "Message" = "Message";
 export const isShippedFor = ({ queues }: { readonly queues?: true }, table: string): table is ShippedTable =>
   isShippedTable(table) && (table !== queuesTable || queues === true);
 
-/** Keys of all rows of an account; `high` is exclusive. */
+/** Returns the keys of all rows of an account; `high` is exclusive. */
 export function accountKeys(account: string): { readonly low: Uint8Array; readonly high: Uint8Array } {
   const low = encodeKey([[account]]);
   return { low, high: present(prefixEnd(low), "the end of an account's keys") };

@@ -13,7 +13,7 @@ export interface SignedIdentifier {
 
 type Stored = readonly [string, number | null, number | null, string | null];
 
-/** Undefined for none: the property is left out. */
+/** Returns undefined for none: the property is left out. */
 export const encodeSignedIdentifiers = (identifiers: readonly SignedIdentifier[]): string | undefined =>
   identifiers.length === 0
     ? undefined

@@ -28,7 +28,7 @@ export interface ServerLease {
 
 /** The manager's knowledge of one range beyond the map; gone with its term. */
 export type Progress =
-  /** Nothing under way. */
+  /** Nothing is under way. */
   | { readonly kind: "idle" }
   /** A command is under way, or is to be repeated later. */
   | { readonly kind: "busy" }
@@ -49,7 +49,7 @@ export type AssignmentStep =
 
 export interface AssignmentState {
   readonly ranges: readonly Range[];
-  /** By range id; absent: idle. */
+  /** Keyed by range id; absent: idle. */
   readonly progress: ReadonlyMap<string, Progress>;
   readonly leases: readonly ServerLease[];
   /** Servers that could not be called for so long that they are to be given up. */
@@ -57,7 +57,7 @@ export interface AssignmentState {
   /** Servers that could not load a range lately: they get none while there is another. */
   readonly avoided: ReadonlySet<string>;
   readonly rules: Rules;
-  /** How much a range is asked. Those that are asked most are given away first, so they are spread over the servers too. */
+  /** Returns how much a range is asked. Those that are asked most are given away first, so they are spread over the servers too. */
   readonly heatOf: (range: Range) => number;
 }
 
@@ -79,7 +79,7 @@ type Leases = ReadonlyMap<string, ServerLease>;
 
 const byServer = (leases: readonly ServerLease[]): Leases => new Map(leases.map((lease) => [lease.server, lease]));
 
-/** Number of ranges that each server surely or probably has, by the leases as the lock service last said. */
+/** Returns the number of ranges that each server surely or probably has, by the leases as the lock service last said. */
 export function heldCounts(ranges: readonly Range[], leases: readonly ServerLease[]): ReadonlyMap<string, number> {
   const known = byServer(leases);
   const counts = new Map<string, number>();
@@ -149,7 +149,7 @@ function mayReassign(state: AssignmentState, range: Range, progress: Progress, l
   return state.unreachable.has(range.server) && !state.rules.on("waitLeaseOut");
 }
 
-/** Ranges by live server, those counted that are surely or probably there. */
+/** Returns the ranges by live server, those counted that are surely or probably there. */
 function loadOf(state: AssignmentState): Map<string, number> {
   const held = heldCounts(state.ranges, state.leases);
   return new Map(state.leases.filter(isLive).map(({ server }) => [server, held.get(server) ?? 0]));
@@ -189,7 +189,7 @@ export function leastLoaded(state: AssignmentState, besides: string): string | u
 /** Moved first: what is asked least. */
 const moveOrder: readonly string[] = ["Message", "Entity", "Account", "Blob"];
 
-/** A server could have ranges and has none, and another one has two or more. */
+/** True if a server could have ranges and has none, and another one has two or more. */
 export function hasIdleServer(state: AssignmentState): boolean {
   const counts = [...loadOf(state)].filter(([server]) => !state.unreachable.has(server));
   return counts.some(([server, held]) => held === 0 && !state.avoided.has(server)) && counts.some(([, held]) => held > 1);

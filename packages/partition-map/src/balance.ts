@@ -92,7 +92,7 @@ export interface BalanceState {
   readonly processors: ReadonlyMap<string, number>;
 }
 
-/** Most urgent first. Each step is planned as if nothing else were done. */
+/** Returns the steps, the most urgent first. Each step is planned as if nothing else were done. */
 export function balancePlan(state: BalanceState, policy: BalancePolicy): BalanceStep[] {
   const rested = state.ranges.filter((range) => {
     const figures = state.figures.get(range.rangeId);
@@ -105,7 +105,7 @@ export function balancePlan(state: BalanceState, policy: BalancePolicy): Balance
 
 const figuresOf = (state: BalanceState, range: Range): RangeFigures => state.figures.get(range.rangeId) as RangeFigures;
 
-/** Load of a range on its server, refused requests included. */
+/** Returns the load of a range on its server, refused requests included. */
 const loadOf = ({ requestsPerSecond, throttledPerSecond }: SettledLoad): number => requestsPerSecond + throttledPerSecond;
 
 function splits(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
@@ -202,7 +202,7 @@ function totalsOf({ costOf }: Measure, state: BalanceState): Totals {
   return loads;
 }
 
-/** Undefined: they are even. */
+/** Returns undefined if they are even. */
 function unevenness({ least, ratio }: Measure, totals: Totals) {
   const sorted = [...totals].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
   const [low, high] = [sorted[0], sorted.at(-1)];

@@ -15,7 +15,7 @@ interface Holding {
 
 export class HeldRanges<T extends Holding> {
   readonly #byId = new Map<string, T>();
-  /** By table, then low key; no two of a table overlap. */
+  /** Keyed by table, then low key; no two of a table overlap. */
   readonly #sorted = new Map<ObjectTable, T[]>();
   readonly #aside = new Set<T>();
 
@@ -23,7 +23,7 @@ export class HeldRanges<T extends Holding> {
     return this.#byId.size;
   }
 
-  /** In the order in which they came. */
+  /** Returns the ranges in the order in which they came. */
   values(): IterableIterator<T> {
     return this.#byId.values();
   }
@@ -32,7 +32,7 @@ export class HeldRanges<T extends Holding> {
     return this.#byId.get(rangeId);
   }
 
-  /** In place of the one with its id, if there is one. */
+  /** Puts the range in the place of the one with its id, if there is one. */
   set(one: T): void {
     this.delete(one.range.rangeId);
     const others = this.overlapping(one.range);
@@ -84,7 +84,7 @@ export class HeldRanges<T extends Holding> {
   }
 }
 
-/** Where the first one is whose low key is not below. */
+/** Returns where the first one is whose low key is not below. */
 function firstFrom(sorted: readonly Holding[], key: Uint8Array): number {
   let from = 0;
   let to = sorted.length;

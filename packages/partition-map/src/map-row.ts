@@ -63,7 +63,7 @@ export const encodeMapRow = (range: Range): Uint8Array =>
 const encodeReshape = (reshape: Reshape): string =>
   JSON.stringify(reshape.kind === "split" ? { ...reshape, at: toHex(reshape.at) } : reshape);
 
-/** Undefined when it is none. */
+/** Returns undefined when it is none. */
 function decodeReshape(text: string): Reshape | undefined {
   let raw: { kind?: unknown; at?: unknown; parents?: unknown; children?: unknown };
   try {

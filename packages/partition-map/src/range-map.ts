@@ -24,7 +24,7 @@ export class RangeMap {
     return this.#byId.get(rangeId);
   }
 
-  /** The ranges with some in place of others that have the same keys together. Refused as by checkCover. */
+  /** Returns the ranges with some in place of others that have the same keys together. Refused as by checkCover. */
   with(changed: readonly Range[], gone: ReadonlySet<string>): Outcome<readonly Range[]> {
     const ids = new Set(changed.map(({ rangeId }) => rangeId));
     const ranges = [...this.ranges.filter(({ rangeId }) => !ids.has(rangeId) && !gone.has(rangeId)), ...changed];
@@ -32,7 +32,7 @@ export class RangeMap {
     return covered.ok ? ok(ranges) : covered;
   }
 
-  /** Undefined while the table has no range. */
+  /** Returns undefined while the table has no range. */
   find(table: string, key: Uint8Array): Range | undefined {
     const ranges = this.#byTable.get(table);
     if (!ranges) return undefined;

@@ -58,7 +58,7 @@ export const overlap = (a: Pick<Range, "table" | "low" | "high">, b: Pick<Range,
   (a.high.length === 0 || compareBytes(b.low, a.high) < 0) &&
   (b.high.length === 0 || compareBytes(a.low, b.high) < 0);
 
-/** The first range of a table: all keys, not assigned yet. */
+/** Returns the first range of a table: all keys, not assigned yet. */
 export function firstRangeOf(table: ObjectTable): Range {
   const rangeId = `${table.toLowerCase()}-1`;
   return {
@@ -91,5 +91,5 @@ export function streamsOf(rangeId: string, table: ObjectTable): RangeStreams {
 /** Behind every key: they begin with the tag of a component. */
 const afterAllKeys = Uint8Array.of(0xff);
 
-/** Where a walk over a range ends, exclusive. */
+/** Returns where a walk over a range ends, exclusive. */
 export const endOf = ({ high }: Pick<Range, "high">): Uint8Array => (high.length === 0 ? afterAllKeys : high);

@@ -21,7 +21,7 @@ export const childOf = (table: Range["table"], ownerEpoch: number): Child => ({
   ownerEpoch,
 });
 
-/** The row of the parent with the record in it. `epochs`: two that are new. */
+/** Returns the row of the parent with the record in it. `epochs`: two that are new. */
 export function splitRecord(parent: Range, at: Uint8Array, epochs: readonly [number, number]): Outcome<Range> {
   if (!holdsKey(parent, at) || compareBytes(at, parent.low) === 0) {
     return refused("invalidArgument", "badRequest", `a split of ${parent.rangeId} is at a key behind its first one and before its end`);
@@ -35,7 +35,7 @@ export function splitRecord(parent: Range, at: Uint8Array, epochs: readonly [num
   return ok({ ...parent, reshape: { kind: "split", at, children } });
 }
 
-/** The rows of both parents with the record in them. */
+/** Returns the rows of both parents with the record in them. */
 export function mergeRecords(left: Range, right: Range, epoch: number): Outcome<readonly [Range, Range]> {
   if (left.table !== right.table || left.high.length === 0 || compareBytes(left.high, right.low) !== 0) {
     return refused("invalidArgument", "badRequest", `${left.rangeId} and ${right.rangeId} are not neighbours in this order`);
@@ -90,7 +90,7 @@ export const isUnchanged = (now: Range | undefined, known: Range | undefined): b
 
 const changeOf = ({ reshape }: Range): string => reshape?.children.map(({ rangeId }) => rangeId).join() ?? "";
 
-/** All parents of the split or merge that this range is in, by key. */
+/** Returns all parents of the split or merge that this range is in, by key. */
 export function parentsOf(range: Range, ranges: readonly Range[]): readonly Range[] {
   const { reshape } = range;
   if (reshape?.kind !== "merge") return [range];

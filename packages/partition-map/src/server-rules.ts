@@ -32,7 +32,7 @@ export class ServerRules {
     this.#rules = rules;
   }
 
-  /** Everything held under the lease before was dropped; 0: it was lost, and no other is held yet. */
+  /** Notes that everything held under the lease before was dropped; 0: it was lost, and no other is held yet. */
   lease(leaseEpoch: number): void {
     this.#leaseEpoch = leaseEpoch;
     this.#held.clear();
@@ -93,7 +93,7 @@ export class ServerRules {
     return ok(held === undefined ? "nothing" : "drop");
   }
 
-  /** This epoch is over here: closed, or its streams were opened under a higher one. */
+  /** Notes that this epoch is over here: closed, or its streams were opened under a higher one. */
   dead(rangeId: string, ownerEpoch: number): void {
     const closed = Math.max(this.#closed.get(rangeId) ?? 0, ownerEpoch);
     // Again at the end: those that were closed longest ago are forgotten first.
@@ -103,7 +103,7 @@ export class ServerRules {
     if ((this.#held.get(rangeId) ?? 0) <= ownerEpoch) this.#held.delete(rangeId);
   }
 
-  /** A load under this epoch failed without anybody else's doing: it may be tried again. */
+  /** Notes that a load under this epoch failed without anybody else's doing: it may be tried again. */
   forget(rangeId: string, ownerEpoch: number): void {
     if (this.#held.get(rangeId) === ownerEpoch) this.#held.delete(rangeId);
   }

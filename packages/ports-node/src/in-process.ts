@@ -28,7 +28,7 @@ class Run {
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
-  /** Why it was ended from outside. */
+  /** Reason why it was ended from outside. */
   failure: Failure | undefined;
   onFailure: ((failure: Failure) => void) | undefined;
 
@@ -237,7 +237,7 @@ class InProcessTransport implements Transport {
   }
 }
 
-/** A stream of requests as its handler gets it; ends with a failure when the call was ended from outside. */
+/** Returns a stream of requests as its handler gets it; ends with a failure when the call was ended from outside. */
 async function* received(requests: AsyncIterable<object>, method: DescMethod, run: Run): AsyncIterable<Message> {
   for await (const request of untilAborted(requests, run.state.signal)) yield create(method.input, request as never);
   if (run.failure) throw new FailureError(run.failure);

@@ -3,7 +3,7 @@ import { randomFillSync } from "node:crypto";
 import type { Random } from "@stamp/ports";
 
 const wordsPerBlock = 256;
-/** Longer byte strings are not taken from a block. */
+/** Longest byte string that is taken from a block. */
 const blockBytesMax = 64;
 
 export class NodeRandom implements Random {

@@ -30,7 +30,7 @@ export class AnswerMemory {
     return this.#memory.freeBytes;
   }
 
-  /** Undefined if the transport can't tell when the answer was sent: the answer then has memory of its own. */
+  /** Returns undefined if the transport can't tell when the answer was sent: the answer then has memory of its own. */
   lend({ whenSent }: CallContext): LentMemory | undefined {
     return whenSent === undefined ? undefined : new LentMemory(this.#memory, whenSent, () => this.#trimLater());
   }
@@ -58,13 +58,13 @@ export class LentMemory {
     this.#given = given;
   }
 
-  /** Undefined if so few or so many bytes have memory of their own. What was asked for last counts. */
+  /** Returns undefined if so few or so many bytes have memory of their own. What was asked for last counts. */
   of(lengthBytes: number): Uint8Array<ArrayBuffer> | undefined {
     this.#taken = this.#memory.take(lengthBytes);
     return this.#taken;
   }
 
-  /** The call is answered with these bytes, which lie in the memory or elsewhere. */
+  /** Notes that the call is answered with these bytes, which lie in the memory or elsewhere. */
   answered(bytes: Uint8Array): void {
     const taken = this.#taken;
     if (taken === undefined) return;

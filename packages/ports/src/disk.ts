@@ -58,7 +58,7 @@ export interface Disk {
   /** `create`: make it when absent (its folders too). Without it an absent file is DiskError `notFound`. */
   open(path: string, options?: { create?: boolean }): Promise<DiskFile>;
   exists(path: string): Promise<boolean>;
-  /** Names directly below a folder, sorted; empty when there is no such folder. */
+  /** Returns the names directly below a folder, sorted; empty when there is no such folder. */
   list(folder: string): Promise<string[]>;
   remove(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
@@ -66,7 +66,7 @@ export interface Disk {
   syncFolder(folder: string): Promise<void>;
   /** Replaces a small file as a whole: after a crash it has the old or the new content. Durable when it resolves. */
   writeAtomically(path: string, content: Uint8Array): Promise<void>;
-  /** The whole content, or undefined when absent. */
+  /** Returns the whole content, or undefined when absent. */
   readWhole(path: string): Promise<Uint8Array | undefined>;
   space(): Promise<DiskSpace>;
 }

@@ -10,7 +10,7 @@ export class Leadership {
     return this.#ended.signal;
   }
 
-  /** Why it ended, for people; empty while it has not. */
+  /** Returns why it ended, for people; empty while it has not. */
   get why(): string {
     return this.#why;
   }
@@ -26,7 +26,7 @@ export class Leadership {
     if (this.#ended.signal.aborted) throw this.lost(this.#why);
   }
 
-  /** The failure of a call that leadership did not outlast. */
+  /** Returns the failure of a call that leadership did not outlast. */
   lost(why: string): FailureError {
     return new FailureError(refused("unavailable", "notLeader", `this process is not the active one any more: ${why}`).failure);
   }

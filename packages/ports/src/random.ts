@@ -2,15 +2,15 @@ import { toHex } from "@stamp/base";
 
 /** Randomness: real entropy in production, the seed's in a simulation. */
 export interface Random {
-  /** Uniform in 0 .. 2^32-1. */
+  /** Returns a number, uniform in 0 .. 2^32-1. */
   uint32(): number;
-  /** Uniform in [0, 1). */
+  /** Returns a number, uniform in [0, 1). */
   float(): number;
-  /** Owned bytes, fit for identifiers and secrets in production. */
+  /** Returns owned bytes, fit for identifiers and secrets in production. */
   bytes(length: number): Uint8Array<ArrayBuffer>;
 }
 
-/** A UUID of version 4, lower case. */
+/** Returns a UUID of version 4, lower case. */
 export function uuid(random: Random): string {
   const b = random.bytes(16);
   b[6] = ((b[6] as number) & 0x0f) | 0x40;

@@ -36,7 +36,7 @@ export interface CallOptions {
 
 /** A handler's knowledge of its call. */
 export interface CallContext {
-  /** By this process's monotonic clock. */
+  /** Time by this process's monotonic clock. */
   readonly deadlineMs: number;
   /** Aborted when the caller cancelled or went away, or the deadline passed. Made when it is asked for: `aborted` costs nothing. */
   readonly signal: AbortSignal;
@@ -117,7 +117,7 @@ export interface Listener {
 }
 
 export interface Transport {
-  /** A client of the service at this address. Cheap; connections are made on first use, kept, and shared by all clients of an address. */
+  /** Returns a client of the service at this address. Cheap; connections are made on first use, kept, and shared by all clients of an address. */
   client<S extends DescService>(address: Address, service: S): Client<S>;
   /** Serves at `listen` (`host:port`, port 0 for any; a name in process and in the simulator). Handlers start in order of arrival. */
   serve(listen: Address, services: readonly ServedService[]): Promise<Listener>;

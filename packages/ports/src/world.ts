@@ -37,9 +37,9 @@ export interface World {
 export interface SecretFacts {
   /** Ids of the secrets that the process accepts, the one that it uses itself first: 16 hex digits each. Empty: it accepts everybody. */
   readonly ids: readonly string[];
-  /** When the file of the secret was written last, in milliseconds since 1970; undefined if it does not come from a file. */
+  /** Time at which the file of the secret was written last, in milliseconds since 1970; undefined if it does not come from a file. */
   readonly madeMs: number | undefined;
-  /** Why the files of the secret can't be used now, in words; empty if they can. What was read before stays in use. */
+  /** Reason why the files of the secret can't be used now, in words; empty if they can. What was read before stays in use. */
   readonly problem: string;
 }
 
@@ -58,7 +58,7 @@ export interface Role {
   drain?(graceMs: number): Promise<number>;
   readonly address: string;
   readonly status: RoleStatus;
-  /** How `/metrics` tells the numbers among the facts. */
+  /** Declares how `/metrics` tells the numbers among the facts. */
   readonly metrics?: Metrics;
 }
 

@@ -107,7 +107,7 @@ export class Core {
   lostReads: number[] = [];
   chunksWanted: ChunkWanted[] = [];
   chunksToStore: ChunkToStore[] = [];
-  /** Why this member takes part no more: a leader's log contradicts what was committed here. Only two faults together can do that. */
+  /** Reason why this member takes part no more: a leader's log contradicts what was committed here. Only two faults together can do that. */
   contradiction: string | undefined;
   /** Received snapshot that the caller is to install. */
   install: SnapshotMeta | undefined;

@@ -49,7 +49,7 @@ export function onHeartbeat(core: Core, { from, round, commit, commitTerm }: Mes
   core.send(from, { kind: "heartbeatAnswer", round });
 }
 
-/** One tick of a member that does not lead. */
+/** Does one tick of a member that does not lead. */
 export function tickFollower(core: Core): void {
   core.elapsed += 1;
   if (core.elapsed < core.timeout) return;

@@ -156,7 +156,7 @@ export class RaftLog {
     return this.#saved < this.last.index;
   }
 
-  /** The caller's writes up to this number are durable. */
+  /** Notes that the caller's writes up to this number are durable. */
   persisted(number: number): void {
     const done = this.#writes.filter((write) => write.number <= number);
     this.#writes = this.#writes.filter((write) => write.number > number);

@@ -96,7 +96,7 @@ export class Raft {
     }
   }
 
-  /** A message of this member's term. */
+  /** Handles a message of this member's term. */
   #current(message: Exclude<Message, { kind: "preVote" | "vote" }>): void {
     const core = this.#core;
     if (message.kind === "preVoteAnswer") onPreVoteAnswer(core, message);
@@ -156,7 +156,7 @@ export class Raft {
     return ok();
   }
 
-  /** The caller's state after `index` is durable as a snapshot: older entries are given up, but for `keepEntries` for slow followers. */
+  /** Notes that the caller's state after `index` is durable as a snapshot: older entries are given up, but for `keepEntries` for slow followers. */
   compact(index: number, keepEntries: number): SnapshotMeta {
     assert(index <= this.#core.applied, "a snapshot is of applied entries");
     return this.#core.log.compact(index, keepEntries);
@@ -194,7 +194,7 @@ export class Raft {
     return { number: this.#number, hardState, entries, mustSync: writes, committed, ...effects };
   }
 
-  /** The writes of all Readys up to this number are durable. */
+  /** Notes that the writes of all Readys up to this number are durable. */
   persisted(number: number): void {
     const core = this.#core;
     core.log.persisted(number);

@@ -66,6 +66,6 @@ export interface RaftStatus {
   readonly commit: number;
   readonly lastIndex: number;
   readonly durable: number;
-  /** Why this member takes part no more, for people; undefined: it does. */
+  /** Reason why this member takes part no more, for people; undefined: it does. */
   readonly contradiction: string | undefined;
 }

@@ -58,7 +58,7 @@ export function onSnapshotChunk(core: Core, { from, term, index, offsetBytes, by
   core.chunksToStore.push({ from, snapshot: held.snapshot, offsetBytes, bytes, last });
 }
 
-/** The caller has stored a chunk, or, with undefined, found that the bytes are damaged: then all of it is sent again. */
+/** Notes that the caller has stored a chunk, or, with undefined, found that the bytes are damaged: then all of it is sent again. */
 export function chunkStored(core: Core, index: number, endBytes: number | undefined, last: boolean): void {
   const held = core.incoming;
   if (held === undefined || held.snapshot.index !== index || !held.storing) return;

@@ -74,5 +74,5 @@ export const noSnapshot: SnapshotMeta = { index: 0, term: 0, members: { voters: 
 
 export type Role = "follower" | "preCandidate" | "candidate" | "leader";
 
-/** Size of an entry as the bounds of windows count it, in bytes. */
+/** Returns the size of an entry as the bounds of windows count it, in bytes. */
 export const entryBytes = ({ body }: Entry): number => (body.kind === "data" ? body.data.length : 64) + 32;

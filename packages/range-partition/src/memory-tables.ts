@@ -47,7 +47,7 @@ export class MemoryTables {
     return this.#activeLogBytes;
   }
 
-  /** Where the last commit ends in the log; before there is one, the place that the tables were made with. */
+  /** Returns where the last commit ends in the log; before there is one, the place that the tables were made with. */
   get logEnd(): LogPlace {
     return this.#logEnd;
   }

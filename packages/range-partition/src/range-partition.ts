@@ -227,14 +227,14 @@ export class RangePartition {
     };
   }
 
-  /** The value now, or as the snapshot sees it. Throws FailureError when storage can't be read or the partition is lost. */
+  /** Returns the value now, or as the snapshot sees it. Throws FailureError when storage can't be read or the partition is lost. */
   async get(key: Uint8Array, snapshot?: Snapshot): Promise<Uint8Array | undefined> {
     this.#alive();
     this.#storage.figures.add("pointReads");
     return (await getVersion(this.#view(snapshot), key, snapshot?.sequence ?? this.#tables.lastSequence))?.value;
   }
 
-  /** The moment now: everything committed so far, nothing later. It keeps what it reads from in memory until it is closed. */
+  /** Returns a snapshot of now: everything committed so far, nothing later. It keeps what it reads from in memory until it is closed. */
   snapshot(): Snapshot {
     const snapshot: Snapshot = {
       sequence: this.#tables.lastSequence,
@@ -246,7 +246,7 @@ export class RangePartition {
     return snapshot;
   }
 
-  /** Rows in key order, all from one moment. Throws FailureError. */
+  /** Yields rows in key order, all from one moment. Throws FailureError. */
   scan(range: ScanRange, snapshot?: Snapshot): RowScan {
     this.#alive();
     const { figures } = this.#storage;
@@ -285,7 +285,7 @@ export class RangePartition {
     return this.#data.owns(place);
   }
 
-  /** Sealed extents that no upload in progress has bytes in, in order; recorded before they are returned, so that later owners know. */
+  /** Returns the sealed extents that no upload in progress has bytes in, in order; recorded before they are returned, so that later owners know. */
   async settleExtents(): Promise<Outcome<readonly DataExtent[]>> {
     const ended = this.#ended;
     if (ended !== undefined) return { ok: false, failure: ended };
@@ -331,7 +331,7 @@ export class RangePartition {
     return closed === undefined ? ok(this.#data.pin(extentIds)) : { ok: false, failure: closed };
   }
 
-  /** The bytes of these places once more, at the end of the blob data stream, a place for each. */
+  /** Writes the bytes of these places once more, at the end of the blob data stream, a place for each. */
   copyData(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
     const closed = this.#closed;
     return closed === undefined ? this.#data.copy(places, options) : Promise.resolve({ ok: false, failure: closed });
@@ -361,7 +361,7 @@ export class RangePartition {
     return this.#streams.commitLog.begin();
   }
 
-  /** Keys that divide what is in memory and in checkpoints into parts of about one size, in order; none when there is little. */
+  /** Returns the keys that divide what is in memory and in checkpoints into parts of about one size, in order; none when there is little. */
   keySamples(): readonly Uint8Array[] {
     const inMemory = this.#view().memory.map(memorySamples);
     return evenKeySamples([...this.#maintenance.checkpoints, ...inMemory], (key) => this.#inRange(key));
@@ -439,7 +439,7 @@ export class RangePartition {
     await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close()));
   }
 
-  /** Why it takes nothing new. */
+  /** Returns why it takes nothing new. */
   get #closed(): Failure | undefined {
     return this.#ended ?? this.departure.left;
   }

@@ -55,7 +55,7 @@ const rowsPerLook = 64;
 /** About so many keys of a memory table say how what is in it is spread. */
 const memoryKeySamplesMax = 256;
 
-/** Keys that divide a memory table into parts of about one size, with the size of each part. */
+/** Returns the keys that divide a memory table into parts of about one size, with the size of each part. */
 export function memorySamples(table: MemoryTable): {
   readonly keySamples: readonly { readonly key: Uint8Array; readonly bytes: number }[];
 } {
@@ -91,7 +91,7 @@ export class RowScan implements AsyncIterable<Row> {
     this.#turns = watch.clock && new Turns(watch.clock);
   }
 
-  /** The next row; undefined at the end. A promise if it has to wait. Throws, or rejects with, FailureError when storage can't be read. */
+  /** Returns the next row; undefined at the end. A promise if it has to wait. Throws, or rejects with, FailureError when storage can't be read. */
   pull(): Row | undefined | Promise<Row | undefined> {
     while (!this.#ended) {
       const waits = this.#move();
@@ -132,7 +132,7 @@ export class RowScan implements AsyncIterable<Row> {
     }
   }
 
-  /** Undefined for a hidden row, and for a tombstone, which may end the scan. */
+  /** Returns undefined for a hidden row, and for a tombstone, which may end the scan. */
   #see({ key, value }: Entry): Row | undefined {
     if (value !== undefined) return isMarkerKey(key) && !this.#range.hidden ? undefined : [key, value];
     const { walk } = this.#range;

@@ -28,7 +28,10 @@ export interface Transaction {
   readonly nextSequence: number;
   /** Every ticket given from now on is above this one: another stamp has used it for rows that are written here. */
   raiseTicket(ticket: number): void;
-  /** The committed row; in a pipelined transaction, the row that was decided last under its lock key. Throws FailureError if storage can't be read. */
+  /**
+   * Returns the committed row; in a pipelined transaction, the row that was decided last under its lock key. Throws FailureError if storage can't
+   * be read.
+   */
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
   scan(range: ScanRange): RowScan;
   /** Whether a row may refer to it: its extent is in this partition's blob data stream and stays there. */
@@ -61,7 +64,7 @@ export interface PartitionStreamNames {
   readonly metadata: string;
   readonly commitLog: string;
   readonly rowData: string;
-  /** Only of the Blob table. */
+  /** Name of the blob data stream; only ranges of the Blob table have one. */
   readonly blobData?: string;
 }
 

@@ -15,19 +15,19 @@ export class AppendBlocks {
     this.#whenFree = whenFree;
   }
 
-  /** The blocks, for one more call. */
+  /** Returns the blocks, for one more call. */
   toSend(): readonly Uint8Array[] {
     this.#calls += 1;
     return this.#blocks;
   }
 
-  /** A call with these blocks was answered: they are durable on every replica. */
+  /** Notes that a call with these blocks was answered: they are durable on every replica. */
   answered(): void {
     this.#isAnswered = true;
     this.#look();
   }
 
-  /** The append is acknowledged. */
+  /** Notes that the append is acknowledged. */
   settled(): void {
     this.#isSettled = true;
     this.#look();

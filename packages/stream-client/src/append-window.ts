@@ -35,7 +35,7 @@ export interface PendingAppend<T> {
   readonly blocksBytes: readonly number[];
   /** With frame headers: what it takes in an extent. */
   readonly extentBytes: number;
-  /** Where it was sent to last. */
+  /** Place to which the append was sent last. */
   readonly at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
   /** It was on the wire once: its outcome is not certainly "no" until a sealed length says so. */
   readonly sent: boolean;
@@ -70,7 +70,7 @@ interface Entry<T> extends PendingAppend<T> {
   sent: boolean;
   /** It was answered: the primary certainly did not take it. */
   refused: boolean;
-  /** Why it is not sent again: no node will ever take it. */
+  /** Reason why it is not sent again: no node will ever take it. */
   hopeless: Failure | undefined;
 }
 
@@ -219,7 +219,7 @@ export class AppendWindow<T> {
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
   }
 
-  /** The primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
+  /** Notes that the primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
   acknowledged(extentId: number, committedBytes: number): readonly WindowEffect<T>[] {
     const state = this.#state;
     // An acknowledgement counts while the extent is being changed, too. For an extent that was left, the sealed length has said it all.
@@ -243,7 +243,7 @@ export class AppendWindow<T> {
     return [{ kind: "change", extentId, complete: false }];
   }
 
-  /** The primary of `extentId`, which is left, did not take this append, and sent it to no secondary. */
+  /** Notes that the primary of `extentId`, which is left, did not take this append, and sent it to no secondary. */
   notTaken(extentId: number, item: T): void {
     if (this.#state.kind !== "changing" || this.#state.extentId !== extentId) return;
     const entry = this.#sent.find((one) => one.item === item);
@@ -264,7 +264,7 @@ export class AppendWindow<T> {
     return this.#takeBack([]);
   }
 
-  /** The primary of `extentId` did not take this append and never will: it is rejected, those behind it go on without it. */
+  /** Notes that the primary of `extentId` did not take this append and never will: it is rejected, those behind it go on without it. */
   refusedForEver(extentId: number, item: T, failure: Failure): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
     const entry = this.#sent.find((one) => one.item === item);
@@ -275,14 +275,14 @@ export class AppendWindow<T> {
     return this.#takeBack([]);
   }
 
-  /** The pause is over. */
+  /** Notes that the pause is over. */
   resume(extentId: number): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId || this.#sent.length > 0) return [];
     this.#holding = false;
     return this.#pump([]);
   }
 
-  /** The sealed length of `extentId` and its successor, which is open and empty. */
+  /** Takes the sealed length of `extentId` and its successor, which is open and empty. */
   changed(extentId: number, sealedLengthBytes: number, successorId: number): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "changing" || this.#state.extentId !== extentId) return [];
     const effects: WindowEffect<T>[] = [];
@@ -319,7 +319,7 @@ export class AppendWindow<T> {
     return effects;
   }
 
-  /** When all in flight is known not to have happened: it waits again. */
+  /** Makes everything in flight wait again, when all of it is known not to have happened. */
   #takeBack(effects: WindowEffect<T>[]): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#sent.length === 0 || !this.#sent.every((entry) => entry.refused)) return effects;
     this.#nextOffsetBytes = this.#sent[0]?.at?.offsetBytes as number;
@@ -400,7 +400,7 @@ export class AppendWindow<T> {
   }
 }
 
-/** Where the payloads of blocks lie that were appended together at `offsetBytes`. */
+/** Returns where the payloads of blocks lie that were appended together at `offsetBytes`. */
 export function placesOf(extentId: number, offsetBytes: number, blocksBytes: readonly number[]): Place[] {
   let at = offsetBytes;
   return blocksBytes.map((lengthBytes) => {

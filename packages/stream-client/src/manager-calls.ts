@@ -56,7 +56,7 @@ export class ManagerCalls {
     });
   }
 
-  /** The list behind this extent (0: all of it), page by page. Refused with `staleOwnerEpoch` when it has another owner by now. */
+  /** Returns the list behind this extent (0: all of it), page by page. Refused with `staleOwnerEpoch` when it has another owner by now. */
   async extents(afterExtentId: bigint, limitMs: number): Promise<Outcome<ExtentLocation[]>> {
     const { name, ownerEpoch } = this.#owner;
     const { clock } = this.#world;

@@ -59,7 +59,7 @@ export class OwnedStream {
   readonly #opened = new Bell();
   /** Extents in a row that failed before they acknowledged anything. */
   #emptyExtents = 0;
-  /** When the primary first refused for want of room, with nothing acknowledged since. */
+  /** Time at which the primary first refused for want of room, with nothing acknowledged since. */
   #overloadedSinceMs: number | undefined;
 
   /** `extents` are sealed; `open`: the one behind them, when it is there already. */
@@ -181,7 +181,7 @@ export class OwnedStream {
     return undefined;
   }
 
-  /** Why the next extent was not given, since it is waited for. */
+  /** Reason why the next extent was not given, since it is waited for. */
   #noExtent: Failure | undefined;
 
   /**

@@ -6,7 +6,7 @@ import type { Place } from "./types.ts";
 export interface CodedPlaces {
   /** Name of the code. */
   readonly profile: string;
-  /** By index in the code. An empty address: its node is not known. */
+  /** Indexed by index in the code. An empty address: its node is not known. */
   readonly fragments: readonly {
     readonly version: number;
     readonly address: string;

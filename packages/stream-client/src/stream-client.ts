@@ -124,13 +124,13 @@ export class StreamClient {
     return new OwnedStream(parts, name, ownerEpoch, extents, open);
   }
 
-  /** A hint: the first extent that a stream will want which `multiModify` is about to make is made now. `lastExtentId`: 0 when it has none. */
+  /** Gives a hint: the first extent that a stream will want which `multiModify` is about to make is made now. `lastExtentId`: 0 when it has none. */
   async allocateAhead(name: string, ownerEpoch: OwnerEpoch, lastExtentId: number, options: { readonly timeoutMs: number }): Promise<void> {
     const request = { name, ownerEpoch: toWire(ownerEpoch), extentId: toWire(lastExtentId) };
     await this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.allocateAhead(request, { timeoutMs }));
   }
 
-  /** Owner epoch, version and size of the list. Refused with `streamNotFound`. */
+  /** Returns the owner epoch, version and size of the list. Refused with `streamNotFound`. */
   stat(name: string, options: { readonly timeoutMs: number }): Promise<Outcome<StreamStat>> {
     return this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.statStream({ name }, { timeoutMs }));
   }
@@ -169,7 +169,7 @@ export class StreamClient {
     return this.#manager.call(timeoutMs, attempt, { idempotent, attemptTimeoutMs: openAttemptMs });
   }
 
-  /** Unknown extents are left out. */
+  /** Finds where extents are. Unknown extents are left out. */
   async locate(extentIds: readonly number[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly ExtentLocation[]>> {
     const request = { extentIds: extentIds.map(toWire) };
     const answer = await this.#manager.call(

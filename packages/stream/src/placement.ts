@@ -32,7 +32,7 @@ export interface PlacementRequest {
   readonly random: () => number;
 }
 
-/** The chosen nodes, the primary first; fewer than `minCopies` when there are no more. */
+/** Returns the chosen nodes, the primary first; fewer than `minCopies` when there are no more. */
 export function place(request: PlacementRequest): PlacementNode[] {
   const { nodes, copies, minCopies, avoid } = request;
   assert(minCopies >= 1 && copies >= minCopies, "copies and minCopies");
@@ -58,13 +58,13 @@ export function place(request: PlacementRequest): PlacementNode[] {
   return chosen;
 }
 
-/** Free share of the disk, in bytes or in files, whichever is smaller. */
+/** Returns the free share of the disk, in bytes or in files, whichever is smaller. */
 function freeShare({ freeBytes, totalBytes, freeFiles = 0, totalFiles = 0 }: PlacementNode): number {
   const ofBytes = totalBytes > 0 ? freeBytes / totalBytes : 0;
   return totalFiles > 0 ? Math.min(ofBytes, freeFiles / totalFiles) : ofBytes;
 }
 
-/** More free space and fewer open replicas: more likely. */
+/** Draws a node: more free space and fewer open replicas make it more likely. */
 export function weighted(nodes: readonly PlacementNode[], random: () => number): PlacementNode | undefined {
   const weights = nodes.map((node) => (0.05 + freeShare(node)) / (1 + node.openReplicas / 16));
   let at = random() * weights.reduce((sum, weight) => sum + weight, 0);

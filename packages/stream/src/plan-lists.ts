@@ -241,7 +241,7 @@ class Builder {
     return ok();
   }
 
-  /** Behind all others. */
+  /** Adds the open extent behind all others. */
   open(id: ExtentId): void {
     this.#one(id, false);
   }

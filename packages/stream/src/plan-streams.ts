@@ -100,7 +100,7 @@ export function lastExtent(state: StreamState, name: string): ExtentRecord | und
   return id === undefined ? undefined : state.extent(id);
 }
 
-/** The stream's record with one more extent; a full tail becomes a segment with the number `segmentId`. */
+/** Returns the stream's record with one more extent; a full tail becomes a segment with the number `segmentId`. */
 export function withExtent(record: StreamRecord, id: ExtentId, segmentId: number | undefined): Outcome<RecordChange[]> {
   if (record.tail.length < segmentExtentsMax) return ok([{ kind: "stream", record: { ...record, tail: [...record.tail, id] } }]);
   if (record.segments.length >= segmentsPerStreamMax) {

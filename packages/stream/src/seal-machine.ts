@@ -40,7 +40,7 @@ export type SealDecision =
       readonly counted: readonly string[];
       /** Answered with a length below a known committed one: they lost data. */
       readonly suspect: readonly string[];
-      /** By a person's word: acknowledged data may be lost. */
+      /** True if a person accepted that acknowledged data may be lost. */
       readonly lossAccepted: boolean;
     }
   /** Ask again at this time since the start, or when an answer came; without a time only an answer helps. */
@@ -73,7 +73,7 @@ export class SealMachine {
     this.#lossAcceptedMs ??= elapsedMs;
   }
 
-  /** The newest answer of a replica; it may be asked again while nothing is decided. */
+  /** Takes the newest answer of a replica; it may be asked again while nothing is decided. */
   answered(nodeId: string, answer: SealAnswer): void {
     assert(this.#nodeIds.includes(nodeId), "an answer of one of the replicas");
     if (this.#decided === undefined) this.#answers.set(nodeId, answer);
@@ -122,7 +122,7 @@ export class SealMachine {
     return this.#decided;
   }
 
-  /** Time from the first Fence, in milliseconds, after which as many counting answers are enough. */
+  /** Returns the time from the first Fence, in milliseconds, after which as many counting answers are enough. */
   #patienceMs(counted: number): number {
     const silent = this.silent;
     if (silent.length === 0) return 0;

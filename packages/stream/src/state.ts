@@ -171,12 +171,15 @@ export class StreamState {
     return this.#counts.coded;
   }
 
-  /** Extents that are not dropped and have a replica or a fragment on this node; one that is being made counts. Kept as well. */
+  /**
+   * Returns the number of extents that are not dropped and have a replica or a fragment on this node; one that is being made counts. Kept as
+   * well.
+   */
   replicasOn(nodeId: string): number {
     return this.#counts.replicasOn(nodeId);
   }
 
-  /** Extents that are being allocated, open or being sealed and have a replica on this node. Kept as well. */
+  /** Returns the number of extents that are being allocated, open or being sealed and have a replica on this node. Kept as well. */
   unsealedOn(nodeId: string): number {
     return this.#counts.unsealedOn(nodeId);
   }
@@ -224,7 +227,7 @@ export class StreamState {
     return this.#streams.get(name)?.list ?? ExtentList.empty;
   }
 
-  /** The whole list, put together: not for a long one on a path that is hot. */
+  /** Returns the whole list, put together: not for a long one on a path that is hot. */
   extentsOf(name: string): readonly ExtentId[] {
     return this.list(name).slice(0);
   }
@@ -241,32 +244,32 @@ export class StreamState {
     return this.#extents.values();
   }
 
-  /** The first `limit` with a higher id, in the order of their ids. */
+  /** Returns the first `limit` with a higher id, in the order of their ids. */
   extentsAfter(id: number, limit: number): ExtentRecord[] {
     return this.#order.after(id, limit).map((each) => present(this.#extents.get(each), "an extent in the order of ids"));
   }
 
-  /** `allocating`, `open`, `sealing`. */
+  /** Returns the extents in the phases `allocating`, `open` and `sealing`. */
   unsealed(): ReadonlySet<ExtentId> {
     return this.#unsealed;
   }
 
-  /** `sealed`, and a replica is not known to be complete or a copy was begun. */
+  /** Returns the `sealed` extents with a replica that is not known to be complete, or with a copy that was begun. */
   incomplete(): ReadonlySet<ExtentId> {
     return this.#incomplete;
   }
 
-  /** Extents with an attempt (coding, repair of a fragment, decoding) that was begun. */
+  /** Returns the extents with an attempt (coding, repair of a fragment, decoding) that was begun. */
   attempts(): ReadonlySet<ExtentId> {
     return this.#attempts;
   }
 
-  /** `dropped`, or with replicas or fragments that were replaced. */
+  /** Returns the extents that are `dropped`, or have replicas or fragments that were replaced. */
   garbage(): ReadonlySet<ExtentId> {
     return this.#garbage;
   }
 
-  /** `open`, `sealing` or `sealed`, and no list holds it: nobody can bring it back. */
+  /** Returns the extents that are `open`, `sealing` or `sealed` and in no list: nobody can bring them back. */
   unreferenced(): ReadonlySet<ExtentId> {
     return this.#unreferenced;
   }
@@ -288,7 +291,7 @@ export class StreamState {
     return this.#segments.get(id);
   }
 
-  /** In how many lists it is. */
+  /** Returns the number of lists that hold the extent. */
   references(id: ExtentId): number {
     return this.#references.of(id);
   }
@@ -308,7 +311,7 @@ export class StreamState {
     };
   }
 
-  /** The plan was committed under this version. */
+  /** Notes that the plan was committed under this version. */
   apply(plan: TransactionPlan, version: number): void {
     // A segment before the stream that refers to it; a list that gets an extent before the one that loses it.
     for (const change of plan.changes) if (!isRemoval(change) && change.kind !== "stream") this.#put(change, version);

@@ -57,7 +57,7 @@ export class Processes {
     return found;
   }
 
-  /** The ports of a process; one without a role is made when there is none of this name. */
+  /** Returns the ports of a process; one without a role is made when there is none of this name. */
   world(name: string): World {
     const process = this.#byName.get(name) ?? this.make(name, undefined, undefined);
     if (!process.incarnation) {

@@ -94,7 +94,7 @@ export class Simulation {
     if (!options.down) this.#later(0, "start", name, () => this.#processes.start(process));
   }
 
-  /** The ports of a process; one without a role is made when there is none of this name. */
+  /** Returns the ports of a process; one without a role is made when there is none of this name. */
   world(name: string): World {
     return this.#processes.world(name);
   }
@@ -107,7 +107,7 @@ export class Simulation {
     return this.#processes.get(name).incarnation?.paused === true;
   }
 
-  /** The role object of a running process. */
+  /** Returns the role object of a running process. */
   role(name: string): Role | undefined {
     return this.#processes.get(name).incarnation?.role;
   }
@@ -116,7 +116,7 @@ export class Simulation {
     return this.#processes.all.map(({ name }) => name);
   }
 
-  /** How often it was started so far. */
+  /** Returns how often it was started so far. */
   starts(name: string): number {
     return this.#processes.get(name).starts;
   }
@@ -258,7 +258,7 @@ export class Simulation {
     });
   }
 
-  /** An entry in the event log. */
+  /** Adds an entry to the event log. */
   note(what: string, detail = ""): void {
     this.#log("note", what, detail);
   }

@@ -298,7 +298,7 @@ const rowsByMethod: ReadonlyMap<string, Row | undefined> = new Map(
 );
 const byMethod: ReadonlyMap<string, Callers> = new Map([...rowsByMethod].map(([name, row]) => [name, callersIn(row)]));
 
-/** The roles that a method serves, for one thing at least; undefined for a method of no service of this table, e.g. health. */
+/** Returns the roles that a method serves, for one thing at least; undefined for a method of no service of this table, e.g. health. */
 export const callersOf = (method: string): Callers | undefined => byMethod.get(method);
 
 const allowed = Object.fromEntries(

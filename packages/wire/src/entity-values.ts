@@ -28,7 +28,7 @@ const types = Object.fromEntries(Object.entries(kinds).map(([type, kind]) => [ki
 export const valueToWire = ({ type, value }: TypedValue): MessageInitShape<typeof EntityValueSchema> =>
   ({ kind: { case: kinds[type], value } }) as MessageInitShape<typeof EntityValueSchema>;
 
-/** Undefined for a value without a kind, and for a GUID that is not 16 bytes. */
+/** Returns undefined for a value without a kind, and for a GUID that is not 16 bytes. */
 export function valueFromWire(wire: EntityValue | undefined): TypedValue | undefined {
   const kind = wire?.kind;
   if (kind?.case === undefined) return undefined;

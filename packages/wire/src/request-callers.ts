@@ -24,7 +24,7 @@ import type { Caller, Callers } from "./roles.ts";
 
 /** Rows of a method whose requests do different things. */
 export interface ByRequest {
-  /** By the thing that is done. */
+  /** Callers for each thing that a request can do, keyed by that thing. */
   readonly rows: Readonly<Record<string, Callers>>;
   /** Returns what the request does: names of rows. None: nothing that needs one. */
   readonly doneBy: (request: never) => readonly string[];

@@ -61,7 +61,7 @@ const extentNodeKeys = z.object({
   reportEveryMs: milliseconds(1_000).describe("Time between reports to the stream manager"),
 });
 
-/** Largest frames of one append with this payload. */
+/** Returns the largest frames of one append with this payload. */
 const recordBytes = (appendBytes: number): number => appendBytes + appendHeadersBytesMax;
 
 /** An append that no segment or no extent can hold would be refused for ever: whoever configures that is told at the start. */

@@ -333,7 +333,7 @@ async function decodeOver(
   return replace(node, request, held, raw);
 }
 
-/** The whole content in a file of its own; nothing is left when it fails. */
+/** Copies the whole content into a file of its own; nothing is left when it fails. */
 async function copyBeside(node: Node, request: CopyExtentRequest, path: string, raw: RawSource | undefined): Promise<Outcome<CopyResult>> {
   const id = extentId(fromWire(request.extentId));
   const { files } = node.store;

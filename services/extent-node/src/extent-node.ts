@@ -102,7 +102,7 @@ export class ExtentNodeRole implements Role {
   #preparing: Promise<void> | undefined;
   #ready = false;
   #waitingFor = "its disk";
-  /** Why it will never serve. */
+  /** Reason why it will never serve. */
   #refusing: Failed | undefined;
   #recovered: Readonly<Record<string, unknown>> = {};
   #rate = { atMs: 0, appends: 0, perSecond: 0 };
@@ -225,7 +225,7 @@ export class ExtentNodeRole implements Role {
     return { ...facts, path };
   }
 
-  /** Since the last time somebody asked, a second or more ago. */
+  /** Returns the rate since the last time somebody asked, a second or more ago. */
   #appendsPerSecond(appends: number): number {
     const nowMs = this.#world.clock.monotonicMs();
     const elapsedMs = nowMs - this.#rate.atMs;

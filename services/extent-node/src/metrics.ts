@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of an extent node. */
+/** Declares how `/metrics` tells the facts of an extent node. */
 import { counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
 
 const en = "extent_node";

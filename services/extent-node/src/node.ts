@@ -158,7 +158,7 @@ export class Node {
     return `${mebibytes.toFixed(1)} MiB more have to be free (highWaterPercent, highWaterFreeBytes)`;
   }
 
-  /** Why these bytes are not taken; undefined: they are. */
+  /** Returns why these bytes are not taken; undefined: they are. */
   refuseBytes(bytes: number): Failure | undefined {
     if (takesBytes(this.room, this.config, bytes)) return undefined;
     return refused("resourceExhausted", "diskFull", `the disk of ${this.identity.nodeId} is full: ${this.#free}`).failure;
@@ -185,7 +185,7 @@ export class Node {
     return this.journal.undurableBytes + this.store.inPlace.queuedBytes;
   }
 
-  /** How long an append that is taken now will probably wait until it is durable here. */
+  /** Returns how long an append that is taken now will probably wait until it is durable here. */
   expectedMs(lengthBytes: number): number {
     const inPlace = this.goesInPlace(lengthBytes);
     return this.journal.expectedMs(inPlace ? 0 : lengthBytes) + (inPlace ? this.store.inPlace.expectedMs(lengthBytes) : 0);
@@ -256,7 +256,7 @@ export class Node {
     return this.journal.write(record, new Uint8Array(0));
   }
 
-  /** A command that was meant for another disk. */
+  /** Refuses a command that was meant for another disk. */
   otherDisk(diskId: string): Failed | undefined {
     if (diskId === this.identity.diskId || !this.world.rules.on("diskIdentity")) return undefined;
     return refused("failedPrecondition", "wrongDisk", `this disk is ${this.identity.diskId}, the command is for ${diskId}`);

@@ -68,7 +68,7 @@ export class DoorGate {
     return { ...this.#gate.figures(this.#clock.monotonicMs()), refusedByShare: this.#refusedByShare };
   }
 
-  /** Undefined when it is let in: then `leave` is called once, when it is over. At once where it need not wait. */
+  /** Returns undefined when it is let in: then `leave` is called once, when it is over. At once where it need not wait. */
   enter(account: string, address: string): Refusal | undefined | Promise<Refusal | undefined> {
     if (!this.#hasPlace(account, address)) {
       this.#refusedByShare++;

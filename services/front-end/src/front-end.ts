@@ -111,7 +111,7 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
   return { issuer, roles: config.oidcRoles };
 }
 
-/** For whom the key that everybody knows is good. */
+/** Returns for whom the key that everybody knows is good. */
 export function servesWellKnownKey(config: FrontEndConfig): AccountsOptions["wellKnownKey"] {
   if (config.allowDevelopmentAccount) return "everybody";
   const loopback = [config.blobListen, config.queueListen, config.tableListen, config.dfsListen, config.fileListen, config.listen].every(
@@ -351,7 +351,7 @@ export class FrontEndRole implements Role {
     await this.#identity?.close();
   }
 
-  /** The account's row is read anew by the next request. */
+  /** Forgets the account's row: the next request reads it anew. */
   forgetAccount(account: string): void {
     this.#accounts.forget(account);
   }

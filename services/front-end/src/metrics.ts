@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of a front-end. */
+/** Declares how `/metrics` tells the facts of a front-end. */
 import { gateMetrics } from "@stamp/admission";
 import { allLabelled, counter, gauge, histogram, inside, type Metrics } from "@stamp/base";
 import { hedgeMetrics } from "@stamp/stream-client";

@@ -6,7 +6,7 @@ import { pieceShare } from "./content/upload.ts";
 /** Whole pieces that large uploads may have in flight at least: two of them for one account at one address. */
 const piecesMin = 3;
 
-/** Room for whole pieces of large uploads: less while small requests are there and suffer. */
+/** Returns the room for whole pieces of large uploads: less while small requests are there and suffer. */
 export function roomBesideOf(config: FrontEndConfig): RoomBesideOptions {
   const { throttle, uploadBytesMax, uploadBytesBeside, pieceBytes, smallReadTargetMs, smallWriteTargetMs } = config;
   const bytesMax = uploadBytesMax * pieceShare;

@@ -42,7 +42,7 @@ export class LocationServiceRole implements Role {
   #keeper: LeaseKeeper | undefined;
   #ending: AbortController | undefined;
   #term: Term | undefined;
-  /** Why the last term could not begin; undefined: it could. */
+  /** Reason why the last term could not begin; undefined: it could. */
   #trouble: string | undefined;
   #running: Promise<void> = Promise.resolve();
 

@@ -46,7 +46,7 @@ export class Location {
   readonly #settings: CopySettings;
   readonly #olderRoles: OlderRoles;
   readonly newAccounts: NewAccounts;
-  /** When the settings of all copies were last compared with those of their primaries. */
+  /** Time at which the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
 
   constructor(options: LocationOptions) {
@@ -214,7 +214,7 @@ export class Location {
     return this.#operations.plan(name, planGiveUp);
   }
 
-  /** A page of what only a stamp had when a forced failover deposed it, as the stamp tells it. */
+  /** Returns a page of what only a stamp had when a forced failover deposed it, as the stamp tells it. */
   async diverged(name: string, stamp: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     const { registry } = this.#options;
     const held = registry.stamp(stamp);

@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of a location service. */
+/** Declares how `/metrics` tells the facts of a location service. */
 import { counter, gauge, type Metrics } from "@stamp/base";
 
 export const locationServiceMetrics: Metrics = {

@@ -30,7 +30,7 @@ export interface OperationsOptions {
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   /** How keys and settings come to copies. */
   readonly settings: CopySettings;
-  /** Why the account's primary should not be drained now, e.g. because roles differ from the record; empty: it may be. */
+  /** Returns why the account's primary should not be drained now, e.g. because roles differ from the record; empty: it may be. */
   readonly lateOf: (account: GeoAccount) => Promise<Outcome<string>>;
   /** Records the account without stamps that are lost. */
   readonly leaveOutLost: (account: string) => Promise<Outcome<void>>;
@@ -52,9 +52,9 @@ const failuresMax = 5;
 export class Operations {
   readonly #options: OperationsOptions;
   readonly #driven = new Map<string, Promise<void>>();
-  /** Why the step of an account has not ended yet. */
+  /** Reason why the step of an account has not ended yet. */
   readonly #troubles = new Map<string, string>();
-  /** When this term saw an account drained first, with the number of the operation. */
+  /** Time at which this term saw an account drained first, with the number of the operation. */
   readonly #drained = new Map<string, { readonly operation: number; readonly sinceMs: number }>();
   /** When this term saw the last drain of an account's migration end too late. */
   readonly #late = new Map<string, number>();
@@ -63,7 +63,7 @@ export class Operations {
     this.#options = options;
   }
 
-  /** Why the account's operation waits; empty: it goes on, or there is none. */
+  /** Returns why the account's operation waits; empty: it goes on, or there is none. */
   troubleOf({ name, running }: AccountRecord): string {
     return running === undefined ? "" : (this.#troubles.get(name) ?? "");
   }
@@ -133,7 +133,7 @@ export class Operations {
     }
   }
 
-  /** One attempt at the account's step. Answers with the time until the next one, in milliseconds. */
+  /** Makes one attempt at the account's step. Answers with the time until the next one, in milliseconds. */
   async #step(account: AccountRecord): Promise<Outcome<number>> {
     const { rules } = this.#options.world;
     const told = commandToSend(account, account, rules);
@@ -248,7 +248,7 @@ export class Operations {
     return this.#answered(account, { pendingCommits: 0, ...(copied.value !== undefined && { settingsTag: toHex(copied.value) }) });
   }
 
-  /** Why a migration does not drain again yet; undefined: it may. A new term begins without a pause. */
+  /** Returns why a migration does not drain again yet; undefined: it may. A new term begins without a pause. */
   #pausesDraining({ name }: AccountRecord): Outcome<string> | undefined {
     const { world, drainMaxMs } = this.#options;
     const lateMs = this.#late.get(name);
@@ -273,7 +273,7 @@ export class Operations {
     return this.#record(name, (held) => (held.operation === operation ? planDrainLate(held) : ok(held)));
   }
 
-  /** When this term saw the account drained first by its operation. */
+  /** Returns when this term saw the account drained first by its operation. */
   #drainedSince({ name, operation }: AccountRecord): number {
     const known = this.#drained.get(name);
     if (known?.operation === operation) return known.sinceMs;

@@ -61,7 +61,7 @@ function whyStays({ running, secondary }: AccountRecord): string | undefined {
   return secondary === undefined ? undefined : `it has a copy at stamp ${secondary}: fail over to it, or give it up first`;
 }
 
-/** Why an account stays for its queues, or because its stamp does not tell them; undefined: it has none. */
+/** Returns why an account stays for its queues, or because its stamp does not tell them; undefined: it has none. */
 async function queuesOf(registry: Registry, stamps: Stamps, { name, primary }: AccountRecord): Promise<string | undefined> {
   const stamp = registry.stamp(primary);
   const queues = stamp === undefined ? undefined : await stamps.onStamp(stamp, (link) => link.queues(name));
@@ -71,7 +71,7 @@ async function queuesOf(registry: Registry, stamps: Stamps, { name, primary }: A
   return `it has queues (${queues.value.join(", ")}): stamp account migrate ${name} --to STAMP --with-queues moves them, --drop-queues deletes them`;
 }
 
-/** Bytes of the account's rows and blobs, estimated; a text: why that is not known. */
+/** Returns the bytes of the account's rows and blobs, estimated; a text: why that is not known. */
 async function sizeOf(registry: Registry, stamps: Stamps, { name, primary }: AccountRecord): Promise<number | string> {
   const stamp = registry.stamp(primary);
   if (stamp === undefined) return `stamp ${primary} is not known`;

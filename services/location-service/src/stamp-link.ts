@@ -97,7 +97,7 @@ export class StampLink {
     return this.#named(await this.#metadata.stampId(this.#timeoutMs));
   }
 
-  /** Bytes of the extent nodes that are up. */
+  /** Returns the bytes of the extent nodes that are up. */
   async capacity(): Promise<Outcome<Capacity>> {
     const { transport } = this.#world;
     const listed = await this.#streamManager.call(
@@ -114,7 +114,7 @@ export class StampLink {
     return ok({ usedBytes, totalBytes });
   }
 
-  /** All accounts of the stamp, with their roles there. */
+  /** Returns all accounts of the stamp, with their roles there. */
   async accounts(): Promise<Outcome<AccountAtStamp[]>> {
     const accounts: AccountAtStamp[] = [];
     for (let marker = ""; ; ) {
@@ -166,17 +166,17 @@ export class StampLink {
     return answer.ok ? this.#named(roleOf(answer.value.geoRole)) : answer;
   }
 
-  /** How far the account's copy at its second stamp is; every range of the primary is asked now. */
+  /** Returns how far the account's copy at its second stamp is; every range of the primary is asked now. */
   shipping(account: string): Promise<Outcome<AccountShipping>> {
     return this.#onAccounts((client, options) => client.getShipping({ account }, options));
   }
 
-  /** How far the stamp's copy of the account is, as its primary has said. */
+  /** Returns how far the stamp's copy of the account is, as its primary has said. */
   copy(account: string): Promise<Outcome<CopyReport>> {
     return this.#onAccounts((client, options) => client.getCopy({ account }, options));
   }
 
-  /** A page of what only the stamp had when a forced failover deposed it. */
+  /** Returns a page of what only the stamp had when a forced failover deposed it. */
   diverged(account: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     return this.#onAccounts((client, options) => client.listDiverged({ account, marker }, options));
   }
@@ -192,7 +192,7 @@ export class StampLink {
     return listed.ok ? ok(listed.value.removals) : listed;
   }
 
-  /** Names of the first queues that the stamp has of the account. */
+  /** Returns the names of the first queues that the stamp has of the account. */
   async queues(account: string): Promise<Outcome<readonly string[]>> {
     const listed = await this.#onAccounts(
       (client, options) => client.listQueues({ account }, options),
@@ -201,7 +201,7 @@ export class StampLink {
     return listed.ok ? ok(listed.value.names) : listed;
   }
 
-  /** The account with its keys and secrets, at a stamp below level `pushedSettings`. */
+  /** Returns the account with its keys and secrets, at a stamp below level `pushedSettings`. */
   accountForCopy(account: string): Promise<Outcome<Account>> {
     return this.#onAccounts((client, options) => client.getForCopy({ account }, options));
   }

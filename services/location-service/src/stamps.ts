@@ -24,7 +24,7 @@ const pinnedTogetherMax = 100;
 /** Last report of one stamp. */
 interface Seen {
   readonly link: StampLink;
-  /** Why it did not answer; undefined: it did. */
+  /** Reason why it did not answer; undefined: it did. */
   trouble: string | undefined;
   capacity: (Capacity & { readonly reportedMs: number }) | undefined;
   /** Its accounts whose names are pinned to other stamps. */
@@ -179,7 +179,7 @@ export class Stamps {
     return copy.ok ? ok([primary.value, copy.value]) : copy;
   }
 
-  /** Feature level of a stamp, as it says now. */
+  /** Returns the feature level of a stamp, as it says now. */
   levelOf(stamp: StampRecord): Promise<Outcome<number>> {
     return this.onStamp(stamp, async (link) => {
       await link.announce(this.#options.announcer);

@@ -14,7 +14,7 @@ export class Changes {
   readonly #keysMax: number;
   /** In order of versions; the front is cut off in steps. */
   #written: Written[] = [];
-  /** Everything after this transaction is known. */
+  /** Transaction after which every change is known. */
   #completeAfter: number;
 
   constructor(lastVersion: number, keysMax: number) {
@@ -32,7 +32,7 @@ export class Changes {
     this.#written = this.#written.slice(cut).filter(({ version }) => version > this.#completeAfter);
   }
 
-  /** Each key once; undefined when that is not known. */
+  /** Returns each key once; undefined when that is not known. */
   since(version: number, prefix: string): string[] | undefined {
     if (version < this.#completeAfter) return undefined;
     let low = 0;

@@ -15,7 +15,7 @@ import { Waits } from "./waits.ts";
 /** The part of the service that a request may use in its turn. */
 export interface Turn {
   readonly leases: LeaseTable;
-  /** Why nothing may be written; undefined: it may. */
+  /** Reason why nothing may be written; undefined: it may. */
   readonly refusal: Failed | undefined;
   nowMs(): number;
   /** Takes a decision's record over into this group's write. */
@@ -25,7 +25,7 @@ export interface Turn {
   /** Writes the keys under the next version and gives that. */
   write(writes: readonly { readonly key: string; readonly value?: Uint8Array }[]): number;
   readonly lastVersion: number;
-  /** Keys written after that transaction; undefined when it is not known any more. */
+  /** Returns the keys written after that transaction; undefined when it is not known any more. */
   changedSince(version: number, prefix: string): string[] | undefined;
 }
 
@@ -46,7 +46,7 @@ interface Waiting {
 interface Undecided {
   readonly turn: GroupTurn;
   readonly judged: readonly Waiting[];
-  /** Why whatever needs it is refused. */
+  /** Reason why whatever needs it is refused. */
   readonly failure: Failed;
 }
 
@@ -60,7 +60,7 @@ export interface CommitterOptions {
   readonly waitingMax: number;
   readonly groupMax: number;
   readonly lastVersion: number;
-  /** Why nothing can be written now. `writes`: a member of the group asks to record something. */
+  /** Returns why nothing can be written now. `writes`: a member of the group asks to record something. */
   readonly refusal: (writes: boolean) => Promise<Failed | undefined>;
   /** Makes some room on a full disk; false when it can't. */
   readonly giveRoom: () => Promise<boolean>;

@@ -8,7 +8,7 @@ import type { Committer } from "./committer.ts";
 export interface Watched {
   readonly committer: Committer;
   readonly leases: LeaseTable;
-  /** By the monotonic clock. */
+  /** Time by the monotonic clock. */
   readonly nowMs: () => number;
   /** Identity of this start. */
   readonly instance: string;

@@ -43,7 +43,7 @@ export function checkTransaction(transaction: TransactionInput, writesMax: numbe
 
 export interface TransactionView {
   leaseEpoch(name: string): number;
-  /** 0 when absent. */
+  /** Returns the version of a key; 0 when it is absent. */
   keyVersion(key: string): number;
 }
 

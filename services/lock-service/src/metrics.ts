@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of a lock service. */
+/** Declares how `/metrics` tells the facts of a lock service. */
 import { counter, gauge, histogram, type Metrics } from "@stamp/base";
 
 export const lockServiceMetrics: Metrics = {

@@ -39,7 +39,7 @@ export class Room {
     return { freeBytes: this.#freeBytes, ...files, diskFull: this.#full };
   }
 
-  /** Why nothing may be recorded now; undefined: it may. `writes`: somebody asks to record something. May throw DiskError. */
+  /** Returns why nothing may be recorded now; undefined: it may. `writes`: somebody asks to record something. May throw DiskError. */
   async refusal(writes: boolean): Promise<Failed | undefined> {
     const nowMs = this.#world.clock.monotonicMs();
     if (nowMs - this.#lookedMs >= (writes || this.#full ? knownForMs : this.#readsKnowForMs)) {

@@ -27,7 +27,7 @@ export interface OpenStore {
   readonly committer: Committer;
   /** For waits: what is answered is judged in a turn of the committer. */
   readonly leases: LeaseTable;
-  /** By the monotonic clock. */
+  /** Time by the monotonic clock. */
   readonly nowMs: () => number;
   /** Feature level in the store. */
   readonly level: StoredLevel;

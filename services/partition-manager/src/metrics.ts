@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of the leading partition manager. Its counters count since it leads. */
+/** Declares how `/metrics` tells the facts of the leading partition manager. Its counters count since it leads. */
 import { counter, gauge, type Metrics } from "@stamp/base";
 
 const steps = "Steps of load balance that were carried out, by what was done.";

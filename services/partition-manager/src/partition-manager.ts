@@ -133,7 +133,7 @@ export class PartitionManagerRole implements Role {
     this.#running = this.#lead(this.#identity);
   }
 
-  /** The term, when this process may answer for the map. A map that is out of date does no harm: servers check every request. */
+  /** Returns the term, when this process may answer for the map. A map that is out of date does no harm: servers check every request. */
   #leading(): Outcome<Term> {
     if (this.#term && this.#lease?.holds()) return ok(this.#term);
     return refusedByStandby("partition manager", this.#lease?.heldBy);

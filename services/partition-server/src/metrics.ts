@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of a partition server: all of it since it started, and each range (`range`) since it was loaded here. */
+/** Declares how `/metrics` tells the facts of a partition server: all of it since it started, and each range (`range`) since it was loaded here. */
 import { gateMetrics } from "@stamp/admission";
 import { allLabelled, counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
 import { hedgeMetrics } from "@stamp/stream-client";

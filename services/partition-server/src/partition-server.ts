@@ -32,9 +32,9 @@ import { ShippingTotals, shippingFigures } from "./shipping/shipping-figures.ts"
 export interface MasterKeys {
   /** 32 bytes each, the one that seals first; another list after a change. None: nothing is sealed. */
   readonly keys: readonly Uint8Array[];
-  /** When the current key was made, in milliseconds since 1970; undefined if the key is in no file. */
+  /** Time at which the current key was made, in milliseconds since 1970; undefined if the key is in no file. */
   readonly madeMs: number | undefined;
-  /** Why the files of the keys can't be used; empty if they can. */
+  /** Reason why the files of the keys can't be used; empty if they can. */
   readonly problem: string;
 }
 

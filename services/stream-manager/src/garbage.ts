@@ -37,7 +37,7 @@ const deleteTimeoutMs = 5_000;
 export class Garbage {
   readonly #term: Term;
   readonly sent = new SentDeletions();
-  /** When this leader first saw a dropped extent, by the monotonic clock. */
+  /** Time at which this leader first saw a dropped extent, by the monotonic clock. */
   readonly #droppedMs = new Map<ExtentId, number>();
   /** When this leader first saw a removed replica or fragment. Each removal has an object of its own in the record, and the time goes with that object. */
   readonly #removedMs = new WeakMap<ReplicaPlace, number>();
@@ -115,7 +115,7 @@ export class Garbage {
     return tried;
   }
 
-  /** The record as it is now; undefined: it is dropped, and its files are deleted as those of a dropped extent. */
+  /** Returns the record as it is now; undefined: it is dropped, and its files are deleted as those of a dropped extent. */
   #live(id: ExtentId): ExtentRecord | undefined {
     const extent = this.#term.ended.aborted ? undefined : this.#term.state.extent(id);
     return extent?.phase === "dropped" ? undefined : extent;
@@ -236,7 +236,7 @@ const nothing: Outcome<TransactionPlan> = ok({ changes: [], reads: [] });
 const replicaKey = ({ nodeId, diskId }: ReplicaPlace): string => `${nodeId} ${diskId}`;
 const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${nodeId} ${diskId} fragment ${version}`;
 
-/** Where a decoding makes replicas. */
+/** Returns where a decoding makes replicas. */
 const decodedOn = ({ attempt }: ExtentRecord): readonly ReplicaPlace[] => (attempt?.kind === "decode" ? attempt.targets : []);
 
 function firstOf<T>(items: Iterable<T>, count: number): T[] {

@@ -45,7 +45,7 @@ const ageEveryMs = 1_000;
 /** Extents with fewer replicas than they should have that are sealed in one tick, at most: their owners ask for the successors at once. */
 const thinPerTickMax = 4;
 
-/** Everything that serves, once it is loaded. */
+/** Everything of a leader that serves, once it is loaded. */
 interface Serving {
   readonly term: Term;
   readonly calls: OwnerCalls;
@@ -66,7 +66,7 @@ interface Serving {
   readonly takenBack: TakenBackRecord | undefined;
 }
 
-/** For people: what takes long, and why. */
+/** Returns, for people, what takes long, and why. */
 export const waitsOf = ({ allocator, sealer, term }: Serving): string[] => [
   ...farTermsOf(term),
   ...sealer.waits(),
@@ -74,7 +74,7 @@ export const waitsOf = ({ allocator, sealer, term }: Serving): string[] => [
   ...term.ledger.waits(),
 ];
 
-/** For people: nodes that refuse this leader for a term that no leader can have, and the way back. */
+/** Returns, for people, the nodes that refuse this leader for a term that no leader can have, and the way back. */
 export const farTermsOf = ({ nodes, number }: Term): string[] =>
   [...nodes.farTerms].map(
     ([nodeId, { term }]) =>
@@ -82,7 +82,7 @@ export const farTermsOf = ({ nodes, number }: Term): string[] =>
       "(docs/guides/metadata.md)",
   );
 
-/** For people: why no new extent can be made now; empty: one can. */
+/** Returns, for people, why no new extent can be made now; empty: one can. */
 export const lacksOf = ({ allocator, term }: Serving): string[] => [
   ...(allocator.lacks === undefined ? [] : [allocator.lacks]),
   ...(term.ledger.diskFull ? term.ledger.waits() : []),
@@ -117,7 +117,7 @@ export class Leader {
     return this.#ended.signal;
   }
 
-  /** Undefined until everything is loaded and while the lease is not certain. */
+  /** Returns undefined until everything is loaded and while the lease is not certain. */
   get serving(): Serving | undefined {
     return this.#ended.signal.aborted || !this.#keeper.holds() ? undefined : this.#serving;
   }

@@ -1,4 +1,4 @@
-/** How `/metrics` tells the facts of the leading stream manager. */
+/** Declares how `/metrics` tells the facts of the leading stream manager. */
 import { counter, gauge, histogram, type Metrics } from "@stamp/base";
 
 export const streamManagerMetrics: Metrics = {

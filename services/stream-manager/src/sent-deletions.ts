@@ -29,13 +29,13 @@ export class SentDeletions {
     return this.#kept.has(id);
   }
 
-  /** A deletion is about to be sent. */
+  /** Notes that a deletion is about to be sent. */
   send(id: ExtentId, place: FragmentPlace): void {
     const sent = this.#sent.get(id) ?? new Set();
     this.#sent.set(id, sent.add(keyOf(place)));
   }
 
-  /** The fragment is deleted, or its disk is gone for ever. */
+  /** Notes that the fragment is deleted, or its disk is gone for ever. */
   done(id: ExtentId, place: FragmentPlace): void {
     const sent = this.#sent.get(id);
     sent?.delete(keyOf(place));

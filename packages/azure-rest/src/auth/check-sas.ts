@@ -25,7 +25,7 @@ export interface SigningKeys<K> {
 const refused = (detail: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
   rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
 
-/** By which of the keys it was signed. Every key is tried, whichever fits. */
+/** Finds the key that the SAS was signed with. Tries every key, whichever fits. */
 export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: SigningKeys<K>): Parsed<K> {
   if (!coversResource(sas, request.resource)) return refused("The signed resource (sr) is not what the request names.");
   // Before, the text that is signed had no version and no range of entities.
@@ -47,7 +47,7 @@ export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: 
 const isBelow = (depth: string, path: string | undefined): boolean =>
   path !== undefined && path !== "" && path.split("/").length >= Number(depth);
 
-/** By kind; whether the names fit is told by the signature. */
+/** Compares the kind of resource alone: the signature tells whether the names fit. */
 function coversResource({ kind, fields }: Sas, resource: SignedResource): boolean {
   if (kind === "account") return true;
   switch (resource.kind) {

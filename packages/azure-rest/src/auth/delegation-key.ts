@@ -35,7 +35,7 @@ export function deriveDelegationKey(secret: Uint8Array, role: BearerRole, fields
   return hmacSha256(secret, utf8(text));
 }
 
-/** The keys, by role, that a SAS with these fields could have been signed with. */
+/** Returns the keys, by role, that a SAS with these fields could have been signed with. */
 export function delegationKeysOf(
   secret: Uint8Array,
   fields: SasFields,

@@ -19,7 +19,7 @@ export function compareByCulture(a: string, b: string): number {
   return hyphensLater(a, b);
 }
 
-/** Same text without hyphens: the one whose first differing hyphen comes later sorts first. */
+/** Compares texts that differ in hyphens only: the one whose first differing hyphen comes later sorts first. */
 function hyphensLater(a: string, b: string): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     if (a.charCodeAt(i) === b.charCodeAt(i)) continue;

@@ -97,7 +97,7 @@ const tableRows: Readonly<Record<TableOperationName, OperationAuthorization>> = 
   EntityGroupTransaction: needs("o", "raud", "raud", "raud", "read"),
 };
 
-/** Least role of a bearer for what a SAS needs this letter for, where an operation asks `access.may`. */
+/** Returns the least role of a bearer for what a SAS needs this letter for, where an operation asks `access.may`. */
 export function roleOfLetter(letter: string): BearerRole {
   if (letter === "r" || letter === "l") return "read";
   return "tfixy".includes(letter) ? "own" : "contribute";

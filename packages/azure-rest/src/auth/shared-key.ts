@@ -155,7 +155,7 @@ export interface RequestToSign {
   readonly headers: HttpHeaders;
 }
 
-/** The headers to send: those given, x-ms-date, x-ms-version when it was not there, and Authorization. For clients of ours. */
+/** Returns the headers to send: those given, x-ms-date, x-ms-version when it was not there, and Authorization. For clients of ours. */
 export function signRequest(
   request: RequestToSign,
   account: string,

@@ -23,7 +23,7 @@ const bodyBytesMax = 64 * 1024;
 
 const letters: Readonly<Record<ServiceName, string>> = { blob: "rwdlacxyupftmeoi", queue: "raup", table: "raud", file: "rcwdl" };
 
-/** An empty body is an empty list. */
+/** Parses a list of policies. An empty body is an empty list. */
 export function parseSignedIdentifiers(body: Uint8Array, service: ServiceName): Parsed<SignedIdentifier[]> {
   if (body.length === 0) return parsed([]);
   const root = parseXml(body, bodyBytesMax);

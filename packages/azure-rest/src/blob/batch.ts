@@ -50,7 +50,7 @@ export function parseBatch(body: Uint8Array, boundary: string): Parsed<BatchRequ
   return requests.length === 0 ? malformed("The batch has no request.") : parsed(requests);
 }
 
-/** Lines between two delimiters. A part that has none is left out: it is what stands behind the last one. */
+/** Yields the lines between two delimiters. A part that has none is left out: it is what stands behind the last one. */
 function* partsOf(text: string, delimiter: string): Generator<string[]> {
   let part: string[] | undefined;
   for (const line of linesOf(text)) {
@@ -104,13 +104,13 @@ function parsePart(lines: readonly string[]): Parsed<BatchRequest> {
   });
 }
 
-/** A request may name its whole URL. */
+/** Returns the target as path and query: a request may name its whole URL. */
 function originForm(target: string): string {
   const path = parseAbsoluteForm(target)?.originForm ?? target;
   return path.startsWith("/") ? path : `/${path}`;
 }
 
-/** Up to the empty line, or the end. */
+/** Reads headers up to the empty line, or the end. */
 function readHeaders(lines: readonly string[], from: number): Parsed<{ headers: Record<string, string>; next: number }> {
   const headers: Record<string, string> = Object.create(null);
   let count = 0;
@@ -130,13 +130,13 @@ function readHeaders(lines: readonly string[], from: number): Parsed<{ headers: 
 export interface BatchAnswer {
   readonly contentId: string | undefined;
   readonly status: number;
-  /** Behind the status. */
+  /** Text behind the status code. */
   readonly statusText: string;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   readonly body: string;
 }
 
-/** In the order of the requests. */
+/** Returns the answers in the order of the requests. */
 export function batchAnswerText(boundary: string, answers: readonly BatchAnswer[]): string {
   let text = "";
   for (const answer of answers) {

@@ -29,7 +29,7 @@ export class BlockListReader {
   readonly #reader = new XmlReader(this.#list);
   #receivedBytes = 0;
 
-  /** Undefined: go on. After an error the reader is of no use any more. */
+  /** Returns the error that ends the parse; undefined: go on. After an error the reader must not be used again. */
   push(bytes: Uint8Array): RestError | undefined {
     this.#receivedBytes += bytes.length;
     if (this.#receivedBytes > blockListBytesMax) return restError("RequestBodyTooLarge", { MaxLimit: String(blockListBytesMax) });

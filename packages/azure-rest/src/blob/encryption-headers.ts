@@ -75,13 +75,13 @@ export interface EncryptedUnder {
   readonly scope?: string | undefined;
 }
 
-/** How an answer to a write says whether the request's content was encrypted, and under which key. */
+/** Returns how an answer to a write says whether the request's content was encrypted, and under which key. */
 export const requestEncryptedHeaders = (key: EncryptedUnder | undefined): Record<string, string> =>
   key === undefined
     ? { "x-ms-request-server-encrypted": "false" }
     : { "x-ms-request-server-encrypted": "true", ...encryptedUnderHeaders(key) };
 
-/** Headers that name the key that content is encrypted under; none for content that is not encrypted. */
+/** Returns the headers that name the key that content is encrypted under; none for content that is not encrypted. */
 export const encryptedUnderHeaders = ({ sha256, scope }: EncryptedUnder): Record<string, string> => ({
   ...(sha256 === undefined ? {} : { "x-ms-encryption-key-sha256": toBase64(sha256) }),
   ...(scope === undefined ? {} : { "x-ms-encryption-scope": scope }),
@@ -95,7 +95,7 @@ export const accountEncryptionKey = "$account-encryption-key";
 
 const scopeHeader = "x-ms-encryption-scope";
 
-/** Encryption scope that the request names for its content. */
+/** Returns the encryption scope that the request names for its content. */
 export function parseScope(headers: HttpHeaders, version: string): Parsed<string | undefined> {
   const name = headers[scopeHeader];
   if (name === undefined) return parsed(undefined);

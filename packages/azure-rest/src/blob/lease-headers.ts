@@ -37,7 +37,7 @@ export function parseLease(headers: HttpHeaders): Parsed<LeaseHeaders> {
   return parsed(period.value === undefined ? lease : { ...lease, breakPeriodSeconds: period.value });
 }
 
-/** Up to 60. */
+/** Parses a number of seconds, up to 60. */
 function secondsOf(headers: HttpHeaders, name: string, least: number, infinite: boolean): Parsed<number | undefined> {
   const text = headers[name];
   if (text === undefined) return parsed(undefined);

@@ -46,7 +46,7 @@ const markerStart = "2!";
 
 export const encodeMarker = (name: string): string => (name === "" ? "" : markerStart + toBase64Url(utf8(name)));
 
-/** Marker of a page that starts among the states of one name. */
+/** Returns the marker of a page that starts among the states of one name. */
 export const encodeMarkerWithin = (name: string, stamp: number): string =>
   stamp === 0 ? encodeMarker(name) : `${encodeMarker(name)}!${stamp}`;
 

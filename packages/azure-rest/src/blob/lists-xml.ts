@@ -92,7 +92,7 @@ export interface ListEcho {
   readonly version: string;
 }
 
-/** By which a deleted container is restored. */
+/** Returns the version by which a deleted container is restored. */
 export const containerVersionText = (incarnation: number): string => incarnation.toString(16).toUpperCase().padStart(16, "0");
 
 export function containerVersionOf(text: string): number | undefined {

@@ -45,7 +45,7 @@ function rowsFor(resource: Resource): Readonly<Record<string, Row>> {
   return rows;
 }
 
-/** Resource, and what follows it. */
+/** Returns the resource, and what follows it. */
 function split(request: string): readonly [resource: string, key: string] {
   const space = request.indexOf(" ");
   return [request.slice(0, space), request.slice(space + 1)];
@@ -95,7 +95,7 @@ export interface BlobRequest {
 /** In one word as in two: PutBlockList is Put Block List. */
 const titleOf = (row: Row): string => ("operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : row.feature);
 
-/** Every row of the tables; of requests for any of the three resources, as one for the service. */
+/** Returns every row of the tables; of requests for any of the three resources, as one for the service. */
 export function blobRequests(): BlobRequest[] {
   return resources.flatMap((resource) =>
     all.flatMap(([asked, row]) => {
@@ -106,7 +106,7 @@ export function blobRequests(): BlobRequest[] {
   );
 }
 
-/** The title of the row that a request fits; undefined: none. */
+/** Returns the title of the row that a request fits; undefined: none. */
 export function blobRequestTitle(method: string, target: Target & BlobResource, headers: HttpHeaders): string | undefined {
   const rows = rowsOf(target);
   const key = rowKey(method, target);

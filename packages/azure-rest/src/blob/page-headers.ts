@@ -6,7 +6,7 @@ export const pageLengthBytes = 512;
 export const pageBlobLengthMax: number = 8 * 1024 ** 4;
 export const putPageBytesMax: number = 4 * 1024 * 1024;
 
-/** A number of bytes, blocks or the like; undefined when the header is not there. */
+/** Returns a number of bytes, blocks or the like; undefined when the header is not there. */
 export function parseCount(headers: HttpHeaders, name: string): Parsed<number | undefined> {
   const text = headers[name];
   if (text === undefined) return parsed(undefined);

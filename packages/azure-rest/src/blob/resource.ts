@@ -47,7 +47,7 @@ function resourceOf(first: string, rest: string | undefined, query: Query): Blob
   return query.has("restype") || rest !== undefined ? { container: first } : { container: "$root", blob: first };
 }
 
-/** The blob that the path names literally, if an older blob could have this name and the path's canonical form names something else. */
+/** Returns the blob that the path names literally, if an older blob could have this name and the path's canonical form names something else. */
 export function olderBlob(target: Target): { readonly container: string; readonly blob: string } | undefined {
   const { container, blob } = okOf(literalResource(target.resource, target.query)) ?? {};
   if (container === undefined || blob === undefined) return undefined;

@@ -144,7 +144,7 @@ export function parsePreviousSnapshot(query: Query, headers: HttpHeaders): Parse
   return stampOf(named.value, name);
 }
 
-/** A DateTime as we give it; one with a finer time than that names nothing that is there. */
+/** Parses a timestamp as Stamp gives it; one with a finer time names nothing that is there. */
 function stampOf(query: Query, name: string): Parsed<number> {
   const text = queryValue(query, name);
   if (text === undefined) return parsed(0);

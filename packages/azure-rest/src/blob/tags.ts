@@ -8,7 +8,7 @@ import { type Tags, tagSetXml } from "./lists-xml.ts";
 export const tagsMax = 10;
 export const tagsBytesMax: number = 64 * 1024;
 
-/** `x-ms-tags`: as a query string. */
+/** Parses `x-ms-tags`, which is a query string. */
 export function parseTagsHeader(text: string | undefined): Parsed<Tags> {
   const tags: Record<string, string> = {};
   if (text === undefined || text === "") return parsed(tags);

@@ -120,7 +120,7 @@ export function parseDataLease(headers: HttpHeaders, flushes: boolean): Parsed<D
   return leaseId === undefined ? badHeader("x-ms-lease-id", id) : parsed({ action: name, leaseId });
 }
 
-/** Undefined: a creation that names no expiry. */
+/** Returns undefined for a creation that names no expiry. */
 export const parseNewExpiry = (headers: HttpHeaders): Parsed<ExpiryHeaders | undefined> =>
   headers["x-ms-expiry-option"] === undefined && headers["x-ms-expiry-time"] === undefined ? parsed(undefined) : parseExpiry(headers);
 

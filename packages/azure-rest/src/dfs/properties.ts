@@ -11,7 +11,7 @@ const header = "x-ms-properties";
 /** Values by names as they were written. Names differ by more than case. */
 export type PathProperties = ReadonlyMap<string, Uint8Array>;
 
-/** Undefined if the header is absent. */
+/** Returns undefined if the header is absent. */
 export function parseProperties(headers: HttpHeaders): Parsed<PathProperties | undefined> {
   const text = headers[header];
   if (text === undefined) return parsed(undefined);

@@ -10,7 +10,7 @@ export const changedMax = 2000;
 export const missingParameter = (name: string): ReturnType<typeof rejected> =>
   rejected("MissingRequiredQueryParameter", { QueryParameterName: name });
 
-/** Undefined if the parameter is absent. */
+/** Returns undefined if the parameter is absent. */
 export function flagOf(query: Query, name: string): Parsed<boolean | undefined> {
   const text = valueIn(query, name);
   const flag = text?.toLowerCase();

@@ -12,13 +12,13 @@ export const messageBodyBytesMax: number = 6 * messageTextBytesMax + 512;
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
-/** The text of `<QueueMessage><MessageText>`. */
+/** Returns the text of `<QueueMessage><MessageText>`. */
 export function parseMessage(body: Uint8Array): Parsed<string> {
   const root = parseXml(body, messageBodyBytesMax);
   return root.ok ? textOfMessage(root.value) : root;
 }
 
-/** Like `parseMessage`, for a body that was read already. */
+/** Returns the text of a message, as `parseMessage`, from a body that was read already. */
 export function textOfMessage(root: XmlElement): Parsed<string> {
   if (root.name !== "QueueMessage") return rejected("InvalidXmlDocument");
   const text = childOf(root, "MessageText");
@@ -27,7 +27,7 @@ export function textOfMessage(root: XmlElement): Parsed<string> {
   return checkMessageText(text.text);
 }
 
-/** A text that XML can't carry (a reference may name such a character) could never be given back. */
+/** Refuses a text that XML can't carry (a reference may name such a character): it could never be given back. */
 export function checkMessageText(text: string): Parsed<string> {
   if (needsEncoding(text) || !text.isWellFormed()) return rejected("InvalidXmlDocument");
   const bytes = utf8(text).length;

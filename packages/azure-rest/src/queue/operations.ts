@@ -101,7 +101,7 @@ export interface QueueRequest {
 const wordsOf = (operation: string): string => operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ");
 const peekRequest = { title: wordsOf("PeekMessages"), resource: "messages", request: "GET peekonly=true", served: true } as const;
 
-/** Every row of the tables. */
+/** Returns every row of the tables. */
 export function queueRequests(): QueueRequest[] {
   const requests: QueueRequest[] = [];
   for (const [resource, rows] of [
@@ -117,7 +117,7 @@ export function queueRequests(): QueueRequest[] {
   return [...requests, peekRequest];
 }
 
-/** The title of the row that a request fits; undefined: none. */
+/** Returns the title of the row that a request fits; undefined: none. */
 export function queueRequestTitle(method: string, target: Target & QueueResource): string | undefined {
   const rows = rowsOf(target);
   const key = method + asked(target).query;

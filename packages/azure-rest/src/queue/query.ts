@@ -22,7 +22,7 @@ const outOfRange = (name: string, value: string, { min, max }: Limits) =>
     MaximumAllowed: String(max),
   });
 
-/** A whole number; undefined when it is not there. */
+/** Returns a whole number; undefined when it is not there. */
 function numberOf(query: Query, name: string): Parsed<number | undefined> {
   const text = queryValue(query, name);
   if (text === undefined) return parsed(undefined);
@@ -62,7 +62,7 @@ export interface PutTimes {
   readonly timeToLiveSeconds: number;
 }
 
-/** A message must become visible before it expires. */
+/** Refuses times by which a message would expire before it becomes visible. */
 export function checkPutTimes(times: PutTimes, version: string): Parsed<PutTimes> {
   const { visibilityTimeoutSeconds, timeToLiveSeconds } = times;
   const visibility = checked("visibilitytimeout", visibilityTimeoutSeconds, { min: 0, max: visibilityTimeoutSecondsMax });

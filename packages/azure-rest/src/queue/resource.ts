@@ -21,7 +21,7 @@ export function parseQueueResource({ resource }: Target): Parsed<QueueResource> 
   return parsed(messageId === undefined ? { queue, messages: true } : { queue, messages: true, messageId });
 }
 
-/** 3 to 63 lower-case letters, digits and single hyphens between them ("Naming queues and metadata"). */
+/** Checks a name: 3 to 63 lower-case letters, digits and single hyphens between them ("Naming queues and metadata"). */
 export function checkQueueName(name: string): Parsed<string> {
   if (!/^[a-z0-9](-?[a-z0-9])*$/.test(name)) return rejected("InvalidResourceName");
   if (name.length >= 3 && name.length <= 63) return parsed(name);

@@ -11,7 +11,7 @@ import type { ResponseHeaders } from "../responses.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { CorsRule } from "./service-properties.ts";
 
-/** "*", an origin as it is sent, or `https://*.example.org`. Upper and lower case differ. */
+/** Compares an origin with "*", an origin as it is sent, or `https://*.example.org`. Upper and lower case differ. */
 export function originFits(pattern: string, origin: string): boolean {
   if (pattern === "*" || pattern === origin) return true;
   const star = pattern.indexOf("*.");
@@ -31,7 +31,7 @@ const headerFits = (pattern: string, name: string): boolean => {
 const allowsMethod = (rule: CorsRule, method: string): boolean => rule.allowedMethods.includes(method);
 const allowsEverybody = (rule: CorsRule): boolean => rule.allowedOrigins.includes("*");
 
-/** The headers of the answer to a preflight request. */
+/** Returns the headers of the answer to a preflight request. */
 export function preflightHeaders(rules: readonly CorsRule[], headers: HttpHeaders): Parsed<ResponseHeaders> {
   const origin = headers.origin;
   const method = headers["access-control-request-method"];

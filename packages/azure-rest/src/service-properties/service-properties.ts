@@ -22,7 +22,7 @@ export interface Logging {
 export interface Metrics {
   readonly version: string;
   readonly enabled: boolean;
-  /** When enabled. */
+  /** Present only when metrics are enabled. */
   readonly includeApis?: boolean;
   readonly retention: RetentionPolicy;
 }
@@ -102,7 +102,7 @@ export function decodeServiceProperties(text: string): ServiceProperties | undef
   }
 }
 
-/** Refusal of a text that `decodeServiceProperties` can't read: `newerFormat`, or `damaged`. `where` names the account. */
+/** Returns the refusal of a text that `decodeServiceProperties` can't read: `newerFormat`, or `damaged`. `where` names the account. */
 export function unreadableProperties(where: string, text: string): Failed {
   try {
     const { v } = JSON.parse(text) as { readonly v?: unknown };

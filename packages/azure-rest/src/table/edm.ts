@@ -58,10 +58,10 @@ export function parseDateTime(text: string): bigint | "range" | undefined {
 }
 
 const twoDigits: readonly string[] = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
-/** Text of 0 to 99 in two digits. */
+/** Returns the text of 0 to 99 in two digits. */
 const two = (value: number): string => twoDigits[value] as string;
 
-/** "2013-08-22T01:12:06.2608595Z"; zeros at the end of the fraction are left out, as the service does. */
+/** Returns a text such as "2013-08-22T01:12:06.2608595Z"; zeros at the end of the fraction are left out, as the service does. */
 export function formatDateTime(ticks: bigint): string {
   const ms = ticks / ticksPerMs;
   const rest = Number(ticks - ms * ticksPerMs);
@@ -79,13 +79,13 @@ function fractionText(ticks: number): string {
   return text.slice(0, end);
 }
 
-/** `W/"datetime'…'"`, the time percent-encoded. */
+/** Returns `W/"datetime'…'"`, the time percent-encoded. */
 export const entityEtag = (timestamp: bigint): string => etagOfTime(formatDateTime(timestamp));
 
 /** `time` is what formatDateTime gave: of its characters only the colon is encoded. */
 export const etagOfTime = (time: string): string => `W/"datetime'${time.replaceAll(":", "%3A")}'"`;
 
-/** The timestamp of an ETag as a client sent it; undefined for what is none of ours. */
+/** Returns the timestamp of an ETag as a client sent it; undefined for what is none of ours. */
 export function timestampOfEtag(etag: string): bigint | undefined {
   const match = /^W\/"datetime'([^'"]+)'"$/.exec(etag.trim());
   const text = match && decodePercent(match[1] as string);
@@ -96,7 +96,7 @@ export function timestampOfEtag(etag: string): bigint | undefined {
 
 const guid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** 16 bytes in the order of the text. */
+/** Returns 16 bytes in the order of the text. */
 export const parseGuid = (text: string): Uint8Array | undefined => (guid.test(text) ? fromHex(text.replaceAll("-", "")) : undefined);
 
 export function formatGuid(bytes: Uint8Array): string {
@@ -124,7 +124,7 @@ const specialDoubles: ReadonlyMap<string, number> = new Map([
   ["-INF", Number.NEGATIVE_INFINITY],
 ]);
 
-/** A finite number that a double can't hold is undefined, not infinite. */
+/** Parses a double. A finite number that a double can't hold is undefined, not infinite. */
 export function parseDouble(text: string): number | undefined {
   const special = specialDoubles.get(text);
   if (special !== undefined) return special;
@@ -133,7 +133,7 @@ export function parseDouble(text: string): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** A text in quotes for what JSON has no number for; else a number that is seen not to be an integer's. */
+/** Returns a text in quotes for what JSON has no number for; else a number that is seen not to be an integer's. */
 export function doubleJson(value: number): string {
   if (!Number.isFinite(value)) return `"${value}"`;
   const text = Object.is(value, -0) ? "-0" : String(value);

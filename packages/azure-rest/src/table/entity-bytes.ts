@@ -13,7 +13,7 @@ import { annotated, type EntitiesJson, type JsonForm, quoted, typeSuffix } from 
 export interface StoredProperty {
   readonly name: string;
   readonly type: EdmType;
-  /** Where the value lies, in big-endian. */
+  /** Position at which the value begins, in big-endian. */
   readonly start: number;
   readonly end: number;
   /** Value of a text that JSON does not have as it is; undefined for any other value. */
@@ -200,7 +200,7 @@ export class EntitiesBytes {
   }
 }
 
-/** Value of a type whose values have one size. */
+/** Returns the value of a type whose values have one size. */
 function fixedJson(type: EdmType, start: number, bytes: Uint8Array, view: DataView): string {
   switch (type) {
     case "bool":

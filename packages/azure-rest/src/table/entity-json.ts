@@ -133,7 +133,7 @@ export function checkEntity({ partitionKey = "", rowKey = "", properties }: Enti
 
 const systemProperties = ["PartitionKey", "RowKey", "Timestamp"] as const;
 
-/** Without an annotation: a number without point and exponent is an Int32, if it fits. */
+/** Returns the type of a value without an annotation: a number without point and exponent is an Int32, if it fits. */
 function impliedType(value: JsonScalar): EdmType {
   if (value.kind === "boolean") return "bool";
   if (value.kind !== "number") return "string";
@@ -172,7 +172,7 @@ export interface ShownEntity {
   readonly properties: readonly EdmProperty[];
 }
 
-/** How an answer is written. */
+/** Form in which entities are written as JSON: level of OData metadata, and names for the URLs in it. */
 export interface JsonForm {
   readonly metadata: MetadataLevel;
   /** `http://host/account/`, with the slash. */
@@ -180,13 +180,13 @@ export interface JsonForm {
   readonly account: string;
 }
 
-/** A text in JSON. */
+/** Returns the text as JSON, in quotes. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
-/** A key in a URL. */
+/** Returns a key as it stands in a URL. */
 const urlKey = (key: string): string => encodeURIComponent(key.replaceAll("'", "''"));
 
-/** `table(PartitionKey='…',RowKey='…')` */
+/** Returns `table(PartitionKey='…',RowKey='…')` */
 export const entityPath = (table: string, { partitionKey, rowKey }: Pick<ShownEntity, "partitionKey" | "rowKey">): string =>
   `${table}(PartitionKey='${urlKey(partitionKey)}',RowKey='${urlKey(rowKey)}')`;
 

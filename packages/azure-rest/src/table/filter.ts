@@ -26,7 +26,7 @@ export type FilterStep =
   | { readonly kind: "compare"; readonly property: string; readonly operator: FilterOperator; readonly constant: EdmValue }
   | { readonly kind: "and" | "or" | "not" };
 
-/** The empty filter has no steps. */
+/** Parses a filter. The empty filter has no steps. */
 export function parseFilter(text: string): Parsed<readonly FilterStep[]> {
   if (text.trim() === "") return parsed([]);
   try {

@@ -15,7 +15,7 @@ const commonLevels: ReadonlyMap<string, Parsed<MetadataLevel>> = new Map<string,
   ["application/json;odata=fullmetadata", parsed("full")],
 ]);
 
-/** `$format` is preferred to Accept. */
+/** Returns the level of metadata that a request asks for. `$format` is preferred to Accept. */
 export function parseMetadataLevel(headers: HttpHeaders, query: Query): Parsed<MetadataLevel> {
   const accept = queryValue(query, "$format") ?? headers.accept ?? "";
   const common = commonLevels.get(accept);

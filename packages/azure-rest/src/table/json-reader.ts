@@ -14,7 +14,7 @@ export type FlatObject = readonly (readonly [name: string, value: JsonScalar])[]
 /** Names in one object that are read; with more of them nothing behind is looked at. */
 export const jsonNamesMax = 1_024;
 
-/** The reason, for people, when it is not one. */
+/** Reads a JSON object of scalars; returns the reason, for people, when the text is none. */
 export function readFlatObject(
   text: string,
 ): { readonly ok: true; readonly entries: FlatObject } | { readonly ok: false; readonly reason: string; readonly tooMany: boolean } {

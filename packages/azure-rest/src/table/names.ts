@@ -15,7 +15,7 @@ export function checkTableName(name: string): Parsed<string> {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what keys must not have.
 const notInKeys = /[/\\#?\u0000-\u001f\u007f-\u009f]/;
 
-/** The empty text is a key. Counted in UTF-16, as the service does. */
+/** Checks a key. The empty text is a key. Its length counts in UTF-16, as the service does. */
 export function checkKey(name: "PartitionKey" | "RowKey", value: string): Parsed<string> {
   if (value.length * 2 > keyBytesMax) return rejected("KeyValueTooLarge", { PropertyName: name });
   if (notInKeys.test(value) || !value.isWellFormed()) {

@@ -40,7 +40,7 @@ export const tableConditions = (method: string, operation: TableOperationName): 
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"]);
 const tunnelled: ReadonlySet<string> = new Set(["MERGE", "PATCH", "PUT", "DELETE"]);
 
-/** POST with X-HTTP-Method is what that says. */
+/** Returns the method that counts: POST with X-HTTP-Method is what that says. */
 function effectiveMethod(method: string, headers: HttpHeaders): Parsed<string> {
   const wanted = headers["x-http-method"] ?? headers["x-http-method-override"];
   if (wanted === undefined) return methods.has(method) ? parsed(method) : rejected("InvalidHttpVerb");

@@ -100,7 +100,7 @@ function partsOf(text: string, boundary: string): Parsed<Part[]> {
   }
 }
 
-/** Where a line begins with this text. */
+/** Returns where a line begins with this text. */
 function lineStart(text: string, start: string, from: number): number | undefined {
   for (let at = text.indexOf(start, from); at >= 0; at = text.indexOf(start, at + 1)) {
     if (at === 0 || text[at - 1] === "\n") return at;

@@ -17,9 +17,9 @@ export const xmlTokenBytesMax: number = 512 * 1024;
 export const xmlAttributesMax = 256;
 
 export interface XmlEvents {
-  /** A start tag, with the prefix of its name. Attributes are checked and dropped. */
+  /** Takes a start tag, with the prefix of its name. Attributes are checked and dropped. */
   open(name: string): void;
-  /** A part of the text of the element that is open. */
+  /** Takes a part of the text of the element that is open. */
   text(text: string): void;
   close(): void;
 }

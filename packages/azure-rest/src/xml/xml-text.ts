@@ -32,16 +32,16 @@ export function trimXml(text: string): string {
   return text.slice(start, end);
 }
 
-/** It has characters that XML 1.0 can't carry, not even as references. */
+/** True if the text has characters that XML 1.0 can't carry, not even as references. */
 export const needsEncoding = (text: string): boolean => uncarried.test(text);
 
 export const element = (name: string, text: string): string => `<${name}>${escapeXml(text)}</${name}>`;
 
-/** A name of a blob, or what is a part of one: percent-encoded, and said to be, where XML can't carry it ("List Blobs", since 2021-02-12). */
+/** Returns a name of a blob, or what is a part of one: percent-encoded, and said to be, where XML can't carry it ("List Blobs", since 2021-02-12). */
 export const named = (element: string, name: string): string =>
   needsEncoding(name)
     ? `<${element} Encoded="true">${encodeURIComponent(name.toWellFormed())}</${element}>`
     : `<${element}>${escapeXml(name)}</${element}>`;
 
-/** Nothing for the empty text: the service leaves such properties out. */
+/** Returns nothing for the empty text: the service leaves such properties out. */
 export const elementIfAny = (name: string, text: string): string => (text === "" ? "" : element(name, text));

@@ -33,7 +33,7 @@ export class XmlTreeReader {
   readonly #tree = new Tree();
   readonly #reader = new XmlReader(this.#tree);
 
-  /** Undefined: go on. After an error the reader is of no use any more. */
+  /** Returns the error that ends the parse; undefined: go on. After an error the reader must not be used again. */
   push(bytes: Uint8Array): RestError | undefined {
     try {
       this.#reader.push(bytes);
@@ -94,7 +94,7 @@ class Tree implements XmlEvents {
 /** Returns the child of that name, which is no element of a list; undefined if there is none. */
 export const childOf = (element: XmlElement, name: string): XmlElement | undefined => element.children.find((child) => child.name === name);
 
-/** The text of a child without the white space around it; undefined when the child is not there. */
+/** Returns the text of a child without the white space around it; undefined when the child is not there. */
 export const childText = (element: XmlElement, name: string): string | undefined => {
   const child = childOf(element, name);
   return child && trimXml(child.text);

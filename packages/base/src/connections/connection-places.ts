@@ -60,13 +60,13 @@ export class ConnectionPlaces<C> {
     for (const [address, { idle }] of this.#addresses) for (const connection of idle) call(connection, address);
   }
 
-  /** A request of it is served. */
+  /** Notes that a request of the connection is served. */
   busy(connection: C): void {
     const of = this.#of(connection);
     if (of?.idle.delete(connection)) of.busy.add(connection);
   }
 
-  /** All of its requests were answered. */
+  /** Notes that all requests of the connection were answered. */
   idle(connection: C): void {
     const of = this.#of(connection);
     if (of?.busy.delete(connection)) of.idle.add(connection);

@@ -15,7 +15,7 @@ const ofSignature: ReadonlySet<string> = new Set(
 /** Parameters whose value lets whoever has it do something. */
 const secrets: ReadonlySet<string> = new Set(["sig", "popreceipt"]);
 
-/** Name of one `name=value` as a server reads it, in lower case; undefined if its escapes can't be read. */
+/** Returns the name of one `name=value` as a server reads it, in lower case; undefined if its escapes can't be read. */
 function nameOf(part: string): string | undefined {
   const equals = part.indexOf("=");
   try {

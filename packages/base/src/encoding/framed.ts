@@ -25,7 +25,7 @@ export function frameRecord(kind: number, version: number, payload: Uint8Array, 
   return framed;
 }
 
-/** A view of the payload, borrowed from `bytes`. Refused with `damaged`, or with `newerFormat` if it is intact and of a later version. */
+/** Returns a view of the payload, borrowed from `bytes`. Refused with `damaged`, or with `newerFormat` if it is intact and of a later version. */
 export function unframeRecord(
   format: FormatName,
   kind: number,

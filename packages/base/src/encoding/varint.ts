@@ -55,7 +55,7 @@ export class ByteWriter {
     this.#bytes[this.#length++] = rest;
   }
 
-  /** 8 bytes, big-endian, two's complement. */
+  /** Writes 8 bytes, big-endian, two's complement. */
   int64(value: bigint): void {
     // DataView takes the low 64 bits of any number: a time too far ahead would be written as one that is over.
     assert(BigInt.asIntN(64, value) === value, `not an int64: ${value}`);
@@ -64,14 +64,14 @@ export class ByteWriter {
     this.#length += 8;
   }
 
-  /** Big-endian, two's complement. */
+  /** Writes 4 bytes, big-endian, two's complement. */
   int32(value: number): void {
     this.#room(4);
     this.#view.setInt32(this.#length, value);
     this.#length += 4;
   }
 
-  /** Big-endian. */
+  /** Writes 8 bytes, big-endian. */
   float64(value: number): void {
     this.#room(8);
     this.#view.setFloat64(this.#length, value);
@@ -84,13 +84,13 @@ export class ByteWriter {
     this.#length += value.length;
   }
 
-  /** Length, then the bytes. */
+  /** Writes the length, then the bytes. */
   sized(value: Uint8Array): void {
     this.varint(value.length);
     this.bytes(value);
   }
 
-  /** Length in UTF-8, then the text so. */
+  /** Writes the length in UTF-8, then the text in UTF-8. */
   text(value: string): void {
     if (value.length > shortText || !this.#shortAscii(value)) this.#encoded(value);
   }
@@ -135,7 +135,7 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#length + moreBytes);
   }
 
-  /** An owned copy of exactly what was written, with room for so many bytes behind it. */
+  /** Returns an owned copy of exactly what was written, with room for so many bytes behind it. */
   finish(moreBytes = 0): Uint8Array<ArrayBuffer> {
     const out = new Uint8Array(this.#length + moreBytes);
     out.set(this.#bytes.subarray(0, this.#length));
@@ -152,7 +152,7 @@ export class ByteReader {
   readonly #bytes: Uint8Array;
   #at: number;
 
-  /** `at`: where it begins. */
+  /** `at`: position of the first byte that is read. */
   constructor(bytes: Uint8Array, at = 0) {
     this.#bytes = bytes;
     this.#at = at;
@@ -182,7 +182,7 @@ export class ByteReader {
     throw new DecodeError("a number does not end");
   }
 
-  /** A view of the input. */
+  /** Returns a view of the input. */
   bytes(length: number): Uint8Array {
     if (this.left < length) throw new DecodeError("ends too early");
     const view = this.#bytes.subarray(this.#at, this.#at + length);

@@ -19,19 +19,19 @@ export class PayloadHolders {
     this.#giveBack = giveBack;
   }
 
-  /** One holder will not look at the payload any more. */
+  /** Notes that one holder will not look at the payload any more. */
   end(): void {
     this.#count -= 1;
     if (this.#count === 0) this.#giveBack();
   }
 
-  /** Somebody holds views of it for a time that nobody knows. */
+  /** Notes that somebody holds views of it for a time that nobody knows. */
   keep(): void {
     this.#count = Number.POSITIVE_INFINITY;
   }
 }
 
-/** Undefined if the transport does not use memory again, or the bytes were copied when they were taken. */
+/** Returns undefined if the transport does not use memory again, or the bytes were copied when they were taken. */
 export function holdersOf(count: number, giveBack: (() => void) | undefined): PayloadHolders | undefined {
   return giveBack === undefined ? undefined : new PayloadHolders(count, giveBack);
 }

@@ -64,7 +64,7 @@ export interface Measured {
   readonly multiple: number;
 }
 
-/** Names of scenarios that are above their budget; one without a budget is. */
+/** Returns the names of scenarios that are above their budget; one without a budget is. */
 export const overBudget = (measured: readonly Measured[], budget: Budget): readonly string[] =>
   measured.filter(({ name, multiple }) => !(multiple <= (budget[name] ?? 0) * tolerance)).map(({ name }) => name);
 

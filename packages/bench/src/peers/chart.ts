@@ -27,7 +27,7 @@ const xOf = (ratio: number): number =>
   left + ((Math.log(Math.min(most, Math.max(least, ratio))) - Math.log(least)) / (Math.log(most) - Math.log(least))) * (right - left);
 const at = (value: number): string => value.toFixed(1);
 
-/** An SVG document; empty text if no row has a peer. */
+/** Returns an SVG document; empty text if no row has a peer. */
 export function chartOf(rows: readonly Row[]): string {
   const bars = rows.flatMap((row) => {
     const ratio = row.target === "cluster" ? ratioOf(row, rows) : undefined;

@@ -6,7 +6,7 @@ export interface Reach {
   readonly p50Ms?: number;
 }
 
-/** By the case's name. */
+/** Keyed by the case's name. */
 export const reach: Readonly<Record<string, Reach>> = {
   "put 1 KiB × 1": { p50Ms: 1.2 },
   "get 1 KiB × 1": { p50Ms: 0.5 },

@@ -14,13 +14,13 @@ const largeBytes = 1_000_000;
 
 export const rate = ({ result }: Row): number => result.operations / result.seconds;
 
-/** Processor time of one operation in each server process, in microseconds. */
+/** Returns the processor time of one operation in each server process, in microseconds. */
 export const cpuOf = ({ result }: Row): readonly (readonly [name: string, micros: number])[] =>
   [...result.serverCpuMs].map(([name, cpuMs]) => [name, (cpuMs * 1_000) / Math.max(result.operations, 1)] as const);
 
 const cpuMicros = (row: Row): number => cpuOf(row).reduce((sum, [, micros]) => sum + micros, 0);
 
-/** Throughput as a multiple of the emulator's; undefined for the emulator itself, and without it. */
+/** Returns the throughput as a multiple of the emulator's; undefined for the emulator itself, and without it. */
 export function ratioOf(row: Row, rows: readonly Row[]): number | undefined {
   const peer = rows.find((other) => other.case === row.case && other.target === peerName);
   return peer === undefined || row.target === peerName ? undefined : rate(row) / rate(peer);
@@ -60,7 +60,7 @@ const roles: readonly (readonly [title: string, of: RegExp])[] = [
   ["extent nodes", /^extent-node/],
 ];
 
-/** Two tables: the cluster beside the emulator with what is to be reached, and where the cluster's processor time goes. */
+/** Returns two tables: the cluster beside the emulator with what is to be reached, and where the cluster's processor time goes. */
 export function markdownOf(rows: readonly Row[]): string {
   const ours = rows.filter(({ target }) => target === "cluster");
   const of = (target: TargetName, name: string): Row | undefined => rows.find((row) => row.target === target && row.case === name);

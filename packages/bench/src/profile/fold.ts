@@ -66,7 +66,7 @@ export function rowsOf(before: Folded, after: Folded, count: number): string[] {
 
 const atOf = (functions: ReadonlyMap<string, number>, key: string): number => functions.get(key) ?? 0;
 
-/** Percent of the busy samples; a dash if there is no sample of the function. */
+/** Returns the percent of the busy samples; a dash if there is no sample of the function. */
 function shareOf({ functions, busy }: Folded, key: string): string {
   const samples = functions.get(key);
   return samples === undefined ? "–" : ((samples / busy) * 100).toFixed(1);

@@ -12,7 +12,7 @@ export function tableScenarios(connectionString: string, space: Space): Scenario
   const client = new TableClient(connectionString);
   const inserts = `${space.shared}Inserts`;
   const entities = `${space.shared}Entities`;
-  /** PartitionKeys that no other process uses. */
+  /** Returns the partitionKeys that no other process uses. */
   const own = (number: number): string => `${space.own}-${number}`;
   const insert = async (table: string, some: readonly TableRow[]): Promise<boolean> => {
     const answer = await client.insert(table, some);

@@ -157,7 +157,7 @@ export class Inputs {
     return this.#call("PUT", `/${container}/${to}`, { "x-ms-copy-source": `${source}/${container}/${from}` });
   }
 
-  /** Copied, and the copy is whole. */
+  /** Copies a blob, and waits until the copy is whole. */
   async #copied(from: string, to: string): Promise<void> {
     await this.#copy(from, to);
     for (let tries = 0; tries < 200; tries++) {

@@ -31,7 +31,7 @@ export interface TurnOptions {
   readonly bound: number;
 }
 
-/** The input was answered otherwise than it must be. */
+/** True if the input was answered otherwise than it must be. */
 export const isWrong = ({ status, expected }: TurnRow): boolean => expected !== false && status !== expected;
 
 /** Surroundings of the measurement. */
@@ -71,7 +71,7 @@ export async function measured(input: Input, around: Surroundings, { tries, trie
   return { name: input.name, expected: input.status, status, tookMs, turns, ratios, ratio: Math.max(...ratios.values()), tries: tried };
 }
 
-/** One row of the same input measured twice: each process counts with its quickest try of both. */
+/** Returns one row of the same input measured twice: each process counts with its quickest try of both. */
 export function joined(first: TurnRow, later: TurnRow): TurnRow {
   const least = (a: LongestTurns, b: LongestTurns): LongestTurns =>
     new Map([...b].map(([name, value]) => [name, Math.min(value, a.get(name) ?? Number.POSITIVE_INFINITY)]));

@@ -119,7 +119,10 @@ function textOf(url: string): Promise<string> {
 const warmRuns = 60;
 let warm = false;
 
-/** Processor time of the calibration loop in milliseconds: about 10 on the machine that the bound of 50 ms was set for. Least of five runs. */
+/**
+ * Returns the processor time of the calibration loop in milliseconds: about 10 on the machine that the bound of 50 ms was set for. Least of five
+ * runs.
+ */
 export function calibrate(): number {
   for (let run = 0; !warm && run < warmRuns; run++) work();
   warm = true;

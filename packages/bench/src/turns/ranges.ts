@@ -98,7 +98,7 @@ export class RangeInputs {
     return this.#target.inspector;
   }
 
-  /** The lowest range of blobs: it is split, and merged with the one above it. */
+  /** Returns the lowest range of blobs: it is split, and merged with the one above it. */
   async #lowest(): Promise<string> {
     const range = (await this.#inspector.ranges()).find(({ table, lowKey }) => table === "Blob" && lowKey.length === 0);
     if (range === undefined) throw new Error("no range of blobs is in the map");

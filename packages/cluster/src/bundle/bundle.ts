@@ -91,11 +91,11 @@ export const sourceOf = (program: string): string =>
     ? "packages/embedded/src/library.ts"
     : (others[program] ?? inContainers[program] ?? `services/${program}/src/main.ts`);
 
-/** File of a program that is started without a bundle: its source, or that of the installed package. */
+/** Returns the file of a program that is started without a bundle: its source, or that of the installed package. */
 export const programFileOf = (root: string, program: string): string =>
   join(root, isPackage(root) ? join(programsIn, `${program}.mjs`) : sourceOf(program));
 
-/** Digest of the files as `contentOf` has them; undefined if one is missing. `madeBy`: how a bundle is made of them. */
+/** Returns the digest of the files as `contentOf` has them; undefined if one is missing. `madeBy`: how a bundle is made of them. */
 export function digestOf(files: readonly string[], contentOf: (file: string) => string | undefined, madeBy = way): string | undefined {
   const digest = createHash("sha256").update(madeBy);
   for (const file of files) {
@@ -141,7 +141,7 @@ function fresh(root: string, look: "sizes" | "digests"): Fresh | undefined {
   return made !== undefined && isWhole(made.folder, made.outputs, look) ? made : undefined;
 }
 
-/** The bundle of the sources as they are now, by its manifest alone. */
+/** Returns the bundle of the sources as they are now, by its manifest alone. */
 function madeOfPresentSources(root: string): Fresh | undefined {
   try {
     const { digest, files, outputs } = JSON.parse(readFileSync(manifestIn(root), "utf8")) as Manifest;
@@ -152,13 +152,13 @@ function madeOfPresentSources(root: string): Fresh | undefined {
   }
 }
 
-/** Folder of the bundle of the present sources, if files of it are missing, damaged or can't be read by this user. */
+/** Returns the folder of the bundle of the present sources, if files of it are missing, damaged or can't be read by this user. */
 export function damagedBundle(root: string): string | undefined {
   const made = madeOfPresentSources(root);
   return made === undefined || isWhole(made.folder, made.outputs, "digests") ? undefined : made.folder;
 }
 
-/** Folder of the bundle that was made of the sources as they are now; undefined if there is none, or not all of it. */
+/** Returns the folder of the bundle that was made of the sources as they are now; undefined if there is none, or not all of it. */
 export const freshBundle = (root: string, look: "sizes" | "digests" = "sizes"): string | undefined => fresh(root, look)?.folder;
 
 let lookedAt: { readonly root: string; readonly atMs: number; readonly found: Fresh | undefined } | undefined;
@@ -206,7 +206,7 @@ function isTrusted({ folder, outputs }: Fresh, program: string): boolean {
   return is;
 }
 
-/** Folder that the user has chosen. One below `.tools` was given by a parent for a bundle that may be gone by now. */
+/** Returns the folder that the user has chosen. One below `.tools` was given by a parent for a bundle that may be gone by now. */
 function ownCompileCache(root: string): string | undefined {
   const inherited = process.env.NODE_COMPILE_CACHE;
   return inherited === undefined || inherited === "" || inherited.startsWith(join(root, ".tools") + sep) ? undefined : inherited;

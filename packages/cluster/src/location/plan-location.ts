@@ -26,7 +26,7 @@ export const locationConfigSchema = z.strictObject({
 });
 export type LocationConfig = z.infer<typeof locationConfigSchema>;
 
-/** Folder with the secrets of the stamps, one file each with the stamp's name. */
+/** Returns the folder with the secrets of the stamps, one file each with the stamp's name. */
 export const stampSecretsIn = (dataDir: string): string => join(dataDir, "stamp-secrets");
 
 /** In the order of a cold start. */

@@ -8,11 +8,11 @@ export interface Bundled {
   readonly folder: string;
   readonly name: string;
   readonly version: string;
-  /** By its manifest. */
+  /** Licence that the package's manifest names. */
   readonly licence: string;
 }
 
-/** Folder of the package that a file of node_modules belongs to, below the root; undefined for files of this repository. */
+/** Returns the folder of the package that a file of node_modules belongs to, below the root; undefined for files of this repository. */
 export const packageFolderOf = (file: string): string | undefined => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0];
 
 export const packageNameOf = (folder: string): string => folder.slice(folder.lastIndexOf("node_modules/") + "node_modules/".length);
@@ -39,7 +39,7 @@ function bundledIn(root: string, folder: string): Bundled {
   return { folder, name: String(name), version: String(version), licence: license };
 }
 
-/** Text of its licence and notices; of a package without one, its manifest has said which licence. */
+/** Returns the text of its licence and notices; of a package without one, its manifest has said which licence. */
 function textIn(folder: string): string {
   const names = existsSync(folder) ? readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name)) : [];
   const texts = names.sort().map((name) => `${readFileSync(join(folder, name), "utf8").trim()}\n`);

@@ -108,7 +108,7 @@ function manifestOf(root: string, form: Form): Readonly<Record<string, unknown>>
   };
 }
 
-/** Version that is installed here, and tested. */
+/** Returns the version that is installed here, and tested. */
 function versionOf(root: string, name: string, user: string): string {
   const manifest = createRequire(realpathSync(join(root, user, "package.json"))).resolve(`${name}/package.json`);
   return (JSON.parse(readFileSync(manifest, "utf8")) as { readonly version: string }).version;

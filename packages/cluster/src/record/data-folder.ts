@@ -70,7 +70,7 @@ export class DataFolder {
     return join(this.path, "logs");
   }
 
-  /** Where the supervisor of this folder takes commands; if none runs, where the next one will. */
+  /** Returns where the supervisor of this folder takes commands; if none runs, where the next one will. */
   get control(): string {
     return this.supervisor()?.control ?? this.#ownControl;
   }

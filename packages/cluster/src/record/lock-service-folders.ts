@@ -11,7 +11,10 @@ const membersIn = (dataDir: string): readonly string[] =>
     (name) => folderOf.test(name) && namesIn(join(dataDir, name, "stores")).some((each) => each.startsWith("consensus-")),
   );
 
-/** Number of lock services of the stamp in a folder without a record; undefined: there is none. One of them, or its folder, may be gone. */
+/**
+ * Returns the number of lock services of the stamp in a folder without a record; undefined: there is none. One of them, or its folder, may be
+ * gone.
+ */
 export function lockServicesIn(dataDir: string): number | undefined {
   const numbers = namesIn(dataDir).flatMap((name) => {
     const number = folderOf.exec(name)?.[1];
@@ -28,6 +31,6 @@ export const replicatesIn = (dataDir: string): boolean => membersIn(dataDir).len
 /** True if the first lock service has a store of its own that was not taken over yet: only then there is a way back to one. */
 const hasStoreOfOwn = (dataDir: string): boolean => existsSync(join(dataDir, "lock-service-1", "files", "metadata-mark"));
 
-/** Names of lock services that have replicated the metadata in this folder, and are not among the first `count`, which are started. */
+/** Returns the names of lock services that have replicated the metadata in this folder, and are not among the first `count`, which are started. */
 export const membersLeftOut = (dataDir: string, count: number): readonly string[] =>
   membersIn(dataDir).filter((name) => Number(folderOf.exec(name)?.[1]) > count);

@@ -112,7 +112,7 @@ export function refuseRemoval(
   return `without ${name} ${left} of the extent nodes would be left, and minCopies is ${minCopies}: writes would wait. Add one first: ./stamp node add`;
 }
 
-/** A value as one word for a line. Keys of accounts are secret. */
+/** Returns a value as one word for a line. Keys of accounts are secret. */
 function textOf(key: ClusterConfigKey, value: unknown): string {
   if (key === "accounts" && Array.isArray(value)) return value.map((each) => (each as { name?: string }).name ?? "").join(", ");
   return value === undefined ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -120,7 +120,7 @@ function textOf(key: ClusterConfigKey, value: unknown): string {
 
 const numberOf = (name: string): number => Number(name.slice(name.lastIndexOf("-") + 1));
 
-/** Names in a folder; none if it is absent or no folder. */
+/** Returns the names in a folder; none if it is absent or no folder. */
 function foldersIn(path: string): string[] {
   try {
     return readdirSync(path);

@@ -21,7 +21,7 @@ const boundTo = Buffer.from("stamp cluster record accounts 1");
 
 export const masterKeyPath = (dataDir: string): string => join(dataDir, "master-key");
 
-/** Text that changes whenever the master key of a folder is replaced, appears or goes. */
+/** Returns the text that changes whenever the master key of a folder is replaced, appears or goes. */
 export function masterKeyStateIn(dataDir: string): string {
   const stats = statSync(masterKeyPath(dataDir), { throwIfNoEntry: false, bigint: true });
   return stats === undefined ? "" : [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join("/");

@@ -34,7 +34,7 @@ try {
   process.exit(reason === undefined ? 1 : toldExitCode);
 }
 
-/** Reason in words; undefined if the error is a bug, which its stack tells. */
+/** Returns the reason in words; undefined if the error is a bug, which its stack tells. */
 function reasonOf(error: unknown): string | undefined {
   if (error instanceof StartError) return error.message;
   return isSystemError(error) ? inWords(error) : undefined;

@@ -9,7 +9,7 @@ import { secretsOf } from "@stamp/ports-node";
 import type { ClusterConfig } from "../config.ts";
 import { secretFilesOf } from "../secret-files.ts";
 
-/** Text that changes whenever a file is replaced, changed, appears or goes. */
+/** Returns the text that changes whenever a file is replaced, changed, appears or goes. */
 export function fileState(path: string): string {
   const stats = lstatSync(path, { throwIfNoEntry: false, bigint: true });
   return stats === undefined ? "" : [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join("/");

@@ -17,7 +17,7 @@ interface ErrorLine {
 export class LastError {
   #end = "";
 
-  /** Output of the process. */
+  /** Takes output of the process. */
   take(chunk: Buffer): void {
     this.#end = (this.#end + chunk.toString("utf8")).slice(-heldMax);
   }

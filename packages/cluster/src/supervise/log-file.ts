@@ -28,20 +28,20 @@ export class LogFile {
     this.#insideLine = this.#sizeBytes > 0 && readSync(this.#descriptor, last, 0, 1, this.#sizeBytes - 1) === 1 && last[0] !== newline;
   }
 
-  /** Output of the process. */
+  /** Writes output of the process. */
   write(chunk: Buffer): void {
     this.#lastLines = (this.#lastLines + chunk.toString("utf8")).slice(-4_000);
     this.#append(chunk);
   }
 
-  /** A line of the supervisor's own. */
+  /** Writes a line of the supervisor's own. */
   note(text: string): void {
     this.#append(
       Buffer.from(`${this.#insideLine ? "\n" : ""}${JSON.stringify({ time: new Date().toISOString(), name: "supervisor", msg: text })}\n`),
     );
   }
 
-  /** The end of what the process wrote. */
+  /** Returns the end of what the process wrote. */
   tail(lines: number): string {
     return this.#lastLines.trimEnd().split("\n").slice(-lines).join("\n");
   }

@@ -1,7 +1,7 @@
 /** Tells a process from a later one that was given the same pid. */
 import { readFileSync } from "node:fs";
 
-/** When a process began, in clock ticks since boot; undefined where the system does not say, or it is gone. */
+/** Returns when a process began, in clock ticks since boot; undefined where the system does not say, or it is gone. */
 export function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

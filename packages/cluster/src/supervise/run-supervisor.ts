@@ -5,7 +5,7 @@ import { finalizeByItself } from "./own-finalize.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 
 export interface Running {
-  /** Everything has been stopped, by whoever asked. */
+  /** Resolves when everything has been stopped, by whoever asked. */
   readonly stopped: Promise<void>;
   stop(): Promise<void>;
 }

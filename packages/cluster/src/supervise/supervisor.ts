@@ -236,7 +236,7 @@ export class Supervisor {
     this.#described = true;
   }
 
-  /** The end of a process's log, for errors. */
+  /** Returns the end of a process's log, for errors. */
   tail(name: string, lines: number): string {
     return this.process(name)?.tail(lines) ?? "";
   }

@@ -15,7 +15,7 @@ export const peerFilesOf = (config: Pick<ClusterConfig, "dataDir">, name: string
   ca: join(peerFolder(config), "ca.pem"),
 });
 
-/** Why a process that is planned could not prove who it is, in words; undefined if each can, or need not. */
+/** Returns why a process that is planned could not prove who it is, in words; undefined if each can, or need not. */
 export function missingPeer(
   config: Pick<ClusterConfig, "dataDir" | "tls" | "topology" | "host">,
   processes: readonly { readonly name: string; readonly role: string }[],

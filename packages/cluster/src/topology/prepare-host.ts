@@ -42,7 +42,7 @@ export function masterKeyFileOf(config: ClusterConfig, isFirstStart: boolean): s
   return isMade || existsSync(path) || existsSync(masterKeyIdFile(path)) ? path : undefined;
 }
 
-/** The configuration that partition servers are planned by. The folder does not remember the file: it may move, and its key with it. */
+/** Returns the configuration that partition servers are planned by. The folder does not remember the file: it may move, and its key with it. */
 export function withMasterKey(config: ClusterConfig, path: string | undefined): ClusterConfig {
   if (path === undefined) return config;
   const settings = { masterKeyFile: path, masterKeyPreviousFile: `${path}.previous`, ...config.roles["partition-server"] };
@@ -63,14 +63,14 @@ export function prepareMasterKey(
   makeMasterKeyFile(path);
 }
 
-/** File with the master key that partition servers need; undefined if none is asked for, or if its source is no file. */
+/** Returns the file with the master key that partition servers need; undefined if none is asked for, or if its source is no file. */
 function wantedKeyFile({ dataDir, keysAtRest, roles }: ClusterConfig): string | undefined {
   const { masterKeyFile, masterKeyCommand } = roles["partition-server"] ?? {};
   if (typeof masterKeyFile === "string") return isAbsolute(masterKeyFile) ? masterKeyFile : undefined;
   return keysAtRest === "sealed" && masterKeyCommand === undefined ? masterKeyPath(dataDir) : undefined;
 }
 
-/** Why a start without the master key is refused. Partition servers would end one after another, and only their logs would say why. */
+/** Returns why a start without the master key is refused. Partition servers would end one after another, and only their logs would say why. */
 function notHereText({ topology }: ClusterConfig, file: string): string {
   const make = `(umask 077; openssl rand -base64 32 > ${file})`;
   return topology === undefined

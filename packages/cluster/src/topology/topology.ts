@@ -136,7 +136,7 @@ export function namedProcess(name: string): NamedProcess {
 export const processesOf = ({ processes }: TopologyHost): NamedProcess[] =>
   processes.map(namedProcess).sort((one, other) => roles.indexOf(one.role) - roles.indexOf(other.role) || one.number - other.number);
 
-/** Number of the stamp's processes by role. */
+/** Returns the number of the stamp's processes by role. */
 export function countsOf(topology: Topology): Readonly<Record<RoleName, number>> {
   const all = Object.values(topology.hosts).flatMap(processesOf);
   return Object.fromEntries(roles.map((role) => [role, all.filter((each) => each.role === role).length])) as Record<RoleName, number>;

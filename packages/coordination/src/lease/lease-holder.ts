@@ -35,7 +35,7 @@ export interface HeldLease {
   readonly leaseId: string;
   /** Aborted before the lease could be given to somebody else, or when the caller aborts. */
   readonly signal: AbortSignal;
-  /** Time for which the lease is certainly held, in milliseconds; 0 if it may have ended. Exact also after a pause of the process. */
+  /** Returns the time for which the lease is certainly held, in milliseconds; 0 if it may have ended. Exact also after a pause of the process. */
   remainingMs(): number;
   /** Throws a LeaseLostError if the lease may have ended. Call it before each step that only a holder may take. */
   assertHeld(): void;

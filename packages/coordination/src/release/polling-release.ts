@@ -56,7 +56,7 @@ export class PollingRelease {
     });
   }
 
-  /** One look: true if the flag is set. False also if the service did not answer. */
+  /** Looks once: true if the flag is set. False also if the service did not answer. */
   async look(signal: AbortSignal): Promise<boolean> {
     try {
       return await withTimeout(this.#clock, this.#requestTimeoutMs, signal, (each) => this.#flag.isSet(each));

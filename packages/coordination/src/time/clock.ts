@@ -8,11 +8,11 @@
 import { uptime } from "node:os";
 
 export interface Clock {
-  /** Time since a fixed moment of the past, in milliseconds. */
+  /** Returns the time since a fixed moment of the past, in milliseconds. */
   monotonicMs(): number;
   /** Calls back once after the delay. Returns a function that cancels the call. */
   after(delayMs: number, call: () => void): () => void;
-  /** Number in [0, 1), for jitter. */
+  /** Returns a number in [0, 1), for jitter. */
   random(): number;
 }
 

@@ -150,7 +150,7 @@ class ComposeStage {
     return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as ActOutcome;
   }
 
-  /** Resident memory of the container's process, in MiB. */
+  /** Returns the resident memory of the container's process, in MiB. */
   async residentMebibytes(name: string): Promise<number> {
     const told = await this.#inContainer(name, 'for pid in $(cat /proc/1/task/1/children); do grep VmRSS "/proc/$pid/status"; done');
     return Math.round(Number(/(\d+) kB/.exec(told)?.[1] ?? "0") / 1024);
@@ -185,7 +185,7 @@ class ComposeStage {
   }
 }
 
-/** Environment of each container of a role that has settings. */
+/** Returns the environment of each container of a role that has settings. */
 export function settingsOf(
   settings: NonNullable<ComposeTargetOptions["roles"]>,
   processes: readonly Pick<ProcessStatus, "role" | "name">[],

@@ -31,7 +31,7 @@ export class DockerCompose {
     return this.#compose([], args);
   }
 
-  /** Like `run`, with standard input. */
+  /** Runs a command like `run`, with standard input. */
   feed(input: string, ...args: string[]): Promise<string> {
     return this.#compose([], args, input);
   }

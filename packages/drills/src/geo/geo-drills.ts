@@ -41,7 +41,7 @@ const listedMax = 3;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const none: ReadonlySet<string> = new Set();
 
-/** The first names, and how many there are. */
+/** Returns the first names, and how many there are. */
 export const listed = (names: readonly string[]): string => {
   const more = names.length > listedMax ? `, … (${names.length})` : "";
   return `${names.slice(0, listedMax).join(", ")}${more}`;
@@ -71,7 +71,7 @@ async function cutLink({ stamps, key, prepared, clients, broken, fault, note }: 
   return none;
 }
 
-/** Names of the objects that a report is about. */
+/** Returns the names of the objects that a report is about. */
 function namesIn({ rows }: ReportFacts): ReadonlySet<string> {
   const names = rows.flatMap(({ kind, partitionKey, rowKey, blob }) => {
     if (kind === "entity") return [`${partitionKey}/${rowKey}`];
@@ -120,7 +120,7 @@ async function judgeLoss({ stamps, key, clients, broken, note }: GeoScene, { las
   return new Set(lost.map(({ name }) => name));
 }
 
-/** Names that only the deposed stamp has: a write without an answer there was repeated at the new primary, under the same name. */
+/** Returns the names that only the deposed stamp has: a write without an answer there was repeated at the new primary, under the same name. */
 const onlyOld = (reported: ReadonlySet<string>, { acked }: LocatedClients): readonly string[] => {
   const repeated = new Set(acked.filter(({ stamp }) => stamp === "south-1").map(({ name }) => name));
   return [...reported].filter((name) => !repeated.has(name));

@@ -21,7 +21,7 @@ export interface Write {
   readonly name: string;
   readonly kind: "entity" | "blob";
   readonly stamp: StampName;
-  /** When its first attempt began and when its acknowledgement arrived, in milliseconds of `performance.now()`. */
+  /** Time at which its first attempt began and when its acknowledgement arrived, in milliseconds of `performance.now()`. */
   readonly startMs: number;
   readonly endMs: number;
   /** The latter, in milliseconds since 1970. */

@@ -125,7 +125,7 @@ async function judgeEnd(doors: Doors, { prepared, clients, broken }: GeoScene, l
   }
 }
 
-/** Longest writes before the first fault, and of those that were under way at it or began later. */
+/** Returns the longest writes before the first fault, and of those that were under way at it or began later. */
 export function holdUpOf(acked: readonly Pick<Write, "startMs" | "endMs">[], faultMs: number, holdUpAimMs: number) {
   const longest = (writes: readonly Pick<Write, "startMs" | "endMs">[]): number =>
     Math.round(writes.reduce((most, { startMs, endMs }) => Math.max(most, endMs - startMs), 0));

@@ -86,7 +86,7 @@ export class TwoStamps {
     return stamps;
   }
 
-  /** Port of the stamp's Blob service; that of its Table service is 2 above. */
+  /** Returns the port of the stamp's Blob service; that of its Table service is 2 above. */
   portOf(stamp: StampName): number {
     return this.#portBase + portsAbove[stamp];
   }
@@ -115,7 +115,7 @@ export class TwoStamps {
     return out;
   }
 
-  /** A command that answers with JSON. */
+  /** Runs a command that answers with JSON. */
   async json<T>(...args: readonly string[]): Promise<T> {
     return JSON.parse(await this.ok(...args, "--json")) as T;
   }

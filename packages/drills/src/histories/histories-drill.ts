@@ -17,7 +17,7 @@ export { MovingClients, type Pause } from "./moving-clients.ts";
 export interface HistoriesReport {
   readonly ok: boolean;
   readonly broken: readonly string[];
-  /** By kind of object: how often each answer came. */
+  /** Keyed by kind of object: how often each answer came. */
   readonly counts: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** Operations in the checked histories. */
   readonly operations: number;

@@ -54,7 +54,7 @@ class MovingDoor implements BlobDoor {
     this.#at = at;
   }
 
-  /** Longest time without an answer since the last call, which may go on still. */
+  /** Returns the longest time without an answer since the last call, which may go on still. */
   takeLongest(): Pause {
     this.#measure();
     const longest = { ...this.#longest, client: this.name };
@@ -158,7 +158,7 @@ export class MovingClients {
     return this.#acknowledged.length;
   }
 
-  /** Longest time that a client went without an answer since the last call. */
+  /** Returns the longest time that a client went without an answer since the last call. */
   takeLongest(): Pause {
     const all = [...this.#sharers, ...this.#writers].map((door) => door.takeLongest());
     return all.reduce((longest, each) => (each.ms > longest.ms ? each : longest));

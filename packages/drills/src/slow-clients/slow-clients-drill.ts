@@ -273,7 +273,7 @@ function quantile(tookMs: readonly number[], part: number): number {
   return sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
 }
 
-/** Resident memory of the largest front-end, in MiB. */
+/** Returns the resident memory of the largest front-end, in MiB. */
 async function residentOfFrontEnds(target: DrillTarget): Promise<number> {
   const names = (await target.status()).processes.flatMap(({ role, name }) => (role === "front-end" ? [name] : []));
   return Math.max(...(await Promise.all(names.map((name) => target.residentMebibytes(name)))));

@@ -42,7 +42,7 @@ export class HostedRole {
   #restart: NodeJS.Timeout | undefined;
   /** Number of its starts and ends: what began before the last of them goes no further. */
   #starts = 0;
-  /** Why it ended by itself since it was asked to start. */
+  /** Reason why it ended by itself since it was asked to start. */
   #fatal: string | undefined;
 
   constructor(options: HostedOptions) {
@@ -64,7 +64,7 @@ export class HostedRole {
     return this.#start?.life;
   }
 
-  /** Why the role is not ready, in words. */
+  /** Returns why the role is not ready, in words. */
   get waitsFor(): string {
     const waitingFor = this.role?.status.waitingFor.join(", ") ?? "";
     return waitingFor || (this.#fatal === undefined ? "itself" : `its next start (it ended: ${this.#fatal})`);

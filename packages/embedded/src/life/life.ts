@@ -45,7 +45,7 @@ export class Life {
     else if (this.#state === "paused") this.#held.push(act);
   }
 
-  /** The outcome of what the role asks for, or is asked for. Begins `work` now if the role runs. */
+  /** Returns the outcome of what the role asks for, or is asked for. Begins `work` now if the role runs. */
   call<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) =>
       this.deliver(() => {

@@ -27,7 +27,7 @@ class MemoryFile {
     return bytes;
   }
 
-  /** Number of pages that a write there makes. */
+  /** Returns the number of pages that a write there makes. */
   pagesNeeded(offsetBytes: number, length: number): number {
     let pages = 0;
     this.#eachPart(offsetBytes, length, (page) => {

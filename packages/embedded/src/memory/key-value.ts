@@ -34,7 +34,7 @@ class Content {
     return keys.map((key) => [key, this.#values.get(key) as Uint8Array]);
   }
 
-  /** Where the key is, or would be. */
+  /** Returns where the key is, or would be. */
   #place(key: string): number {
     let low = 0;
     let high = this.#keys.length;

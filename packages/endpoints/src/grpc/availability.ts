@@ -43,7 +43,7 @@ export class GrpcAvailability {
   }
 }
 
-/** The service of a node: give both to `addService` of a grpc-js server. */
+/** Returns the service of a node: give both to `addService` of a grpc-js server. */
 export function availabilityService(availability: Availability): {
   readonly definition: ServiceDefinition;
   readonly implementation: UntypedServiceImplementation;

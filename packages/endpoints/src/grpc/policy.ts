@@ -28,7 +28,7 @@ export interface PolicyOptions {
   readonly deadlineMs?: number;
 }
 
-/** Channel options with which a channel uses the policy. A UsageError if an option is out of its range. */
+/** Returns the channel options with which a channel uses the policy. A UsageError if an option is out of its range. */
 export function cooperativePolicy(options: PolicyOptions): ChannelOptions {
   // Here, because grpc-js passes over a config that it can't parse, and another policy would choose.
   checked(options);

@@ -63,7 +63,7 @@ export class CopyPace {
     this.#endedMs = nowMs;
   }
 
-  /** An append that came then is durable now. */
+  /** Notes that an append that came then is durable now. */
   appendDurable(arrivedMs: number, nowMs: number): void {
     const tookMs = nowMs - arrivedMs;
     if (this.#inHand === 0 && this.#endedMs < arrivedMs) this.#usualMs = learned(this.#usualMs, tookMs);
@@ -73,7 +73,7 @@ export class CopyPace {
     }
   }
 
-  /** After each step, when clients use the node. */
+  /** Returns the rest after a step while clients use the node, in milliseconds. */
   restMs({ stepMs, elapsedMs, copiedBytes }: CopyProgress): number {
     if (this.#samples >= samplesMin) {
       this.#times = this.#isSlowed() ? Math.min(this.#times * 2, timesMax) : Math.max(this.#times * 0.75, 1);

@@ -42,7 +42,7 @@ export function missingFilesForExtents({ freeFiles, totalFiles }: DiskRoom, { hi
   return freeFiles > keptFree ? 0 : Math.floor(keptFree - freeFiles) + 1;
 }
 
-/** Bytes that have to become free before new extents are taken: above the smaller of a share of the disk and a size. */
+/** Returns the bytes that have to become free before new extents are taken: above the smaller of a share of the disk and a size. */
 export function missingForExtents({ totalBytes, freeBytes, spokenForBytes }: DiskRoom, limits: RoomLimits): number {
   const keptFree = Math.min((totalBytes * (100 - limits.highWaterPercent)) / 100, limits.highWaterFreeBytes);
   const left = freeBytes - spokenForBytes;

@@ -35,7 +35,7 @@ export const defaultIoLimits: IoLimits = { expectedMsMax: 100, overdueMs: 200, i
 export interface IoRequest<T> {
   readonly class: IoClass;
   readonly bytes: number;
-  /** Nobody waits for it after this. */
+  /** Time after which nobody waits for the operation. */
   readonly deadlineMs: number;
   readonly item: T;
 }
@@ -107,18 +107,18 @@ export class IoScheduler<T> {
     return { classes: this.#classes, heldBack: this.#heldBack, atStart: this.#atStart };
   }
 
-  /** How long the operation that is longest in hand has taken by now; 0 when there is none. */
+  /** Returns how long the operation that is longest in hand has taken by now; 0 when there is none. */
   oldestInHandMs(nowMs: number): number {
     const oldest = this.#inHand.values().next().value;
     return oldest === undefined ? 0 : nowMs - oldest.startedMs;
   }
 
-  /** How long the operation that waits longest has waited by now; 0 when there is none. */
+  /** Returns how long the operation that waits longest has waited by now; 0 when there is none. */
   oldestQueuedMs(nowMs: number): number {
     return Object.values(this.#queues).reduce((most, [first]) => Math.max(most, first === undefined ? 0 : nowMs - first.arrivedMs), 0);
   }
 
-  /** When the next queued operation has waited until its deadline; infinite when there is none. */
+  /** Returns when the next queued operation has waited until its deadline; infinite when there is none. */
   get nextDeadlineMs(): number {
     let next = Number.POSITIVE_INFINITY;
     for (const name of everyQueue) for (const each of this.#queues[name]) next = Math.min(next, each.deadlineMs);
@@ -215,7 +215,7 @@ export class IoScheduler<T> {
     return others >= this.#limits.inHandMax ? "hands" : undefined;
   }
 
-  /** How long the oldest operation in hand has taken, when that is too long; else 0. */
+  /** Returns how long the oldest operation in hand has taken, when that is too long; else 0. */
   #overdueByMs(nowMs: number): number {
     const tookMs = this.oldestInHandMs(nowMs);
     return tookMs > this.#limits.overdueMs ? tookMs : 0;

@@ -46,7 +46,7 @@ export function beginScrubPass(before: ScrubState | undefined, seed: number, now
   return { pass, finished: before?.finished, findings: before?.findings ?? [] };
 }
 
-/** The extent is done: intact (or gone meanwhile), or bad for this reason. */
+/** Notes that the extent is done: intact (or gone meanwhile), or bad for this reason. */
 export function scrubbed(state: ScrubState, extentId: number, bytes: number, bad: ScrubFinding | undefined): ScrubState {
   const { pass } = state;
   return {
@@ -67,7 +67,7 @@ export function endScrubPass(state: ScrubState, nowMs: number): ScrubState {
   return { ...state, finished: { ...pass, endedAtMs: nowMs } };
 }
 
-/** The extents still to do, in the pass's order. */
+/** Returns the extents still to do, in the pass's order. */
 export function scrubOrder<I extends number>(seed: number, ids: Iterable<I>, lastExtentId: number | undefined): I[] {
   const after = lastExtentId === undefined ? undefined : ([position(seed, lastExtentId), lastExtentId] as const);
   const placed: (readonly [number, I])[] = [];
@@ -79,7 +79,7 @@ export function scrubOrder<I extends number>(seed: number, ids: Iterable<I>, las
   return placed.map(([, id]) => id);
 }
 
-/** A hash of 32 bits (the finalizer of MurmurHash3 over both halves of the id). */
+/** Returns a hash of 32 bits (the finalizer of MurmurHash3 over both halves of the id). */
 function position(seed: number, id: number): number {
   let h = seed >>> 0;
   for (const part of [id % 2 ** 32, Math.floor(id / 2 ** 32)]) {

@@ -53,7 +53,7 @@ export class Writer {
     const at = this.#room(8);
     putU64(this.#view, at, value);
   }
-  /** At most 65,535 bytes of UTF-8. */
+  /** Writes a text of at most 65,535 bytes of UTF-8. */
   text(value: string): void {
     const bytes = utf8(value);
     assert(bytes.length <= 0xffff, "text too long");

@@ -34,7 +34,7 @@ export const frameBytes = (payloadBytes: number): number => frameHeaderBytes(pay
 /** The largest frame there is. */
 export const frameBytesMax: number = frameBytes(blockPayloadBytesMax);
 
-/** The payload length of a frame of this total length; undefined when no frame has it. */
+/** Returns the payload length of a frame of this total length; undefined when no frame has it. */
 export function payloadBytesOf(totalBytes: number): number | undefined {
   const chunks = Math.ceil((totalBytes - frameFixedBytes) / (chunkBytes + 4));
   const payload = totalBytes - frameFixedBytes - 4 * chunks;
@@ -62,7 +62,7 @@ function headerChecksum(crc32c: Crc32c, extentId: ExtentId, offsetBytes: number,
   return crc32c(header.subarray(8), crc32c(place));
 }
 
-/** The header of the frame that will hold `payload` (borrowed) at `offsetBytes`. Owned by the caller. */
+/** Returns the header of the frame that will hold `payload` (borrowed) at `offsetBytes`. Owned by the caller. */
 export function encodeFrameHeader(crc32c: Crc32c, extentId: ExtentId, offsetBytes: number, payload: Uint8Array): Uint8Array<ArrayBuffer> {
   assert(payload.length > 0 && payload.length <= blockPayloadBytesMax, "block payload length");
   const header = new Uint8Array(frameHeaderBytes(payload.length));

@@ -30,7 +30,7 @@ export class BlockIndex {
     this.#endBytes += totalBytes;
   }
 
-  /** The frame that covers this offset. */
+  /** Returns the frame that covers this offset. */
   find(offsetBytes: number): IndexedFrame | undefined {
     if (offsetBytes < 0 || offsetBytes >= this.#endBytes) return undefined;
     let low = 0;
@@ -59,7 +59,7 @@ export class BlockIndex {
   }
 }
 
-/** The lengths of consecutive frames, u32 little-endian each. */
+/** Returns the lengths of consecutive frames, u32 little-endian each. */
 export function encodeFrameRun(totals: readonly number[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(totals.length * 4);
   const view = viewOf(bytes);

@@ -8,7 +8,7 @@ export type Crc32c = (bytes: Uint8Array, seed?: number) => number;
 
 const polynomial = 0x82f63b78;
 
-/** Product of two polynomials over GF(2) modulo the CRC polynomial, both bit-reflected. */
+/** Returns the product of two polynomials over GF(2) modulo the CRC polynomial, both bit-reflected. */
 function multiply(a: number, b: number): number {
   let product = 0;
   let factor = b;
@@ -26,7 +26,7 @@ const powers: readonly number[] = (() => {
   return table;
 })();
 
-/** The checksum of A followed by B, of which `first` and `second` are the checksums and B is `secondLengthBytes` long. */
+/** Returns the checksum of A followed by B, of which `first` and `second` are the checksums and B is `secondLengthBytes` long. */
 export function combineCrc32c(first: number, second: number, secondLengthBytes: number): number {
   let shift = 0x80000000;
   let bytes = secondLengthBytes;
@@ -37,7 +37,7 @@ export function combineCrc32c(first: number, second: number, secondLengthBytes: 
   return (multiply(first, shift) ^ second) >>> 0;
 }
 
-/** The checksum of all slices one after another. */
+/** Returns the checksum of all slices one after another. */
 export function crc32cOf(crc32c: Crc32c, slices: readonly Uint8Array[], seed = 0): number {
   let sum = seed;
   for (const slice of slices) sum = crc32c(slice, sum);

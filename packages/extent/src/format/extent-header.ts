@@ -32,10 +32,10 @@ export interface ExtentHeader {
   readonly meta: ReplicaMeta;
 }
 
-/** Where the slot of this generation lies in the file. */
+/** Returns where the slot of this generation lies in the file. */
 export const extentSlotOffset = (generation: number): number => (generation % 2) * extentSlotBytes;
 
-/** One page. */
+/** Returns one page with the header. */
 export function encodeExtentHeader(crc32c: Crc32c, header: ExtentHeader): Uint8Array<ArrayBuffer> {
   const body = new Writer();
   body.text(header.stampId);
@@ -72,7 +72,7 @@ export function decodeExtentSlot(crc32c: Crc32c, page: Uint8Array): Versioned<Ex
   });
 }
 
-/** The newest valid of the two slots; `newer` if either is of a later version. `bytes` are the first 8 KiB of the file. */
+/** Returns the newest valid of the two slots; `newer` if either is of a later version. `bytes` are the first 8 KiB of the file. */
 export function decodeExtentHeader(crc32c: Crc32c, bytes: Uint8Array): Versioned<ExtentHeader> {
   const slots = [0, 1].map((i) => decodeExtentSlot(crc32c, bytes.subarray(i * extentSlotBytes, (i + 1) * extentSlotBytes)));
   const later = slots.find((slot) => slot.kind === "newer");

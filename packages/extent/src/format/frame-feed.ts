@@ -40,12 +40,12 @@ export class FrameFeed {
     putU64(this.#coveredView, 0, extentId);
   }
 
-  /** Where the frames that went out end. */
+  /** Returns where the frames that went out end. */
   get endBytes(): number {
     return this.#endBytes;
   }
 
-  /** Where the next piece begins. */
+  /** Returns where the next piece begins. */
   get nextBytes(): number {
     return this.#endBytes + this.#heldBytes;
   }
@@ -74,7 +74,7 @@ export class FrameFeed {
     return { kind: "frames", offsetBytes, bytes: bytes.subarray(0, at), totals };
   }
 
-  /** The length of an intact frame of one chunk, without an allocation but for its payload's view; else 0. Most frames are such. */
+  /** Returns the length of an intact frame of one chunk, without an allocation but for its payload's view; else 0. Most frames are such. */
   #smallFrame(bytes: Uint8Array, view: DataView, at: number): number {
     if (at + smallHeaderBytes > bytes.length || view.getUint32(at, true) !== frameMagic) return 0;
     const payloadBytes = view.getUint32(at + 8, true);
@@ -87,7 +87,7 @@ export class FrameFeed {
     return end - at;
   }
 
-  /** The length of the frame; 0: it is not whole; a text: why it is none. */
+  /** Returns the length of the frame; 0: it is not whole; a text: why it is none. */
   #frame(bytes: Uint8Array, at: number): number | string {
     const parsed = parseFrameHeader(this.#crc32c, this.#extentId, this.#endBytes, bytes.subarray(at));
     if (parsed.kind === "invalid") return parsed.why;

@@ -13,7 +13,7 @@ export class Slices {
     this.lengthBytes = totalLength(parts);
   }
 
-  /** A view where the range lies in one slice, else a copy; shorter only at the end. */
+  /** Returns a view where the range lies in one slice, else a copy; shorter only at the end. */
   read(offsetBytes: number, lengthBytes: number): Uint8Array {
     const end = Math.min(offsetBytes + lengthBytes, this.lengthBytes);
     if (offsetBytes < this.#partBegin) {

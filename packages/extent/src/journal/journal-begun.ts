@@ -29,7 +29,7 @@ export function encodeJournalBegun(crc32c: Crc32c, generation: number): Uint8Arr
   return bytes;
 }
 
-/** The higher of both slots; 0 when none is valid. `bytes` are the whole file. */
+/** Returns the higher of both slots; 0 when none is valid. `bytes` are the whole file. */
 export function decodeJournalBegun(crc32c: Crc32c, bytes: Uint8Array): number {
   return Math.max(decodeSlot(crc32c, bytes), decodeSlot(crc32c, bytes.subarray(Math.min(pageBytes, bytes.length))));
 }

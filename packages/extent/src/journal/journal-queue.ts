@@ -11,7 +11,7 @@ export interface WaitingRecord<T> {
   readonly item: T;
   readonly extentId: ExtentId;
   readonly bodyBytes: number;
-  /** Only these can fail. */
+  /** True for appends, the only records that can fail. */
   readonly append: boolean;
 }
 
@@ -74,7 +74,7 @@ export class JournalQueue<T> {
     return this.#fail((each) => each.extentId === entry.extentId && each.number >= number, reason);
   }
 
-  /** All appends fail; those that are held, when they are let go. */
+  /** Fails all appends; those that are held fail when they are let go. */
   failAppends(why: string): readonly FailedRecord<T>[] {
     return this.#fail(() => true, why);
   }

@@ -63,7 +63,7 @@ export function encodeJournalHeader(crc32c: Crc32c, salt: number, header: Journa
   return bytes;
 }
 
-/** The record header at the beginning of `bytes`, of this use of the segment. */
+/** Returns the record header at the beginning of `bytes`, of this use of the segment. */
 export function decodeJournalHeader(crc32c: Crc32c, salt: number, generation: number, bytes: Uint8Array): Decoded<JournalHeader> {
   return decoding(() => {
     if (bytes.length < journalHeaderBytes) throw new Malformed("journal record cut off");

@@ -42,7 +42,7 @@ export interface SegmentHeader {
 
 export const pageAligned = (bytes: number): number => Math.ceil(bytes / pageBytes) * pageBytes;
 
-/** Two pages. */
+/** Returns two pages with the header. */
 export function encodeSegmentHeader(crc32c: Crc32c, header: SegmentHeader): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(segmentRecordsOffset);
   const view = viewOf(bytes);

@@ -13,7 +13,7 @@ export interface Pointed extends PointerBody {
 export class PointedData {
   readonly #byExtent: Map<ExtentId, Pointed[]> = new Map();
 
-  /** Every effect of the replay, in order. */
+  /** Takes every effect of the replay, in order. */
   note(id: ExtentId, effect: ReplayEffect): void {
     switch (effect.kind) {
       case "pointed": {

@@ -40,7 +40,7 @@ export class Replay {
   /** Unsealed when records were lost; cleared by an append that fits on seamlessly. */
   readonly #suspects: Set<ExtentId> = new Set();
 
-  /** By extent: what its file held, synced, when the replay began. It is not written again. */
+  /** Keyed by extent: what its file held, synced, when the replay began. It is not written again. */
   readonly #synced: ReadonlyMap<ExtentId, number>;
 
   constructor(replicas: Map<ExtentId, Replica>, rules: Rules, synced: ReadonlyMap<ExtentId, number> = new Map()) {
@@ -141,7 +141,7 @@ export class Replay {
     return !inFile;
   }
 
-  /** A record whose header is intact but whose body is not. */
+  /** Takes a record whose header is intact but whose body is not. */
   damagedRecord(header: JournalHeader): void {
     if (header.type === "term") {
       this.learnTerm({ term: header.offsetBytes, lowerings: header.ownerEpoch });

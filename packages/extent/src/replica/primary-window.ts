@@ -54,7 +54,7 @@ export class PrimaryWindow<T> {
     this.#entries.push({ offsetBytes, endBytes: offsetBytes + lengthBytes, item, holders: 0 });
   }
 
-  /** This replica holds the record that ends here. */
+  /** Notes that this replica holds the record that ends here. */
   durable(replica: number, endBytes: number): WindowEffects<T> {
     const entry = this.#entries.find((candidate) => candidate.endBytes === endBytes);
     if (entry === undefined) return nothing;
@@ -69,7 +69,7 @@ export class PrimaryWindow<T> {
     return Array.from({ length: this.#replicas }, (_, i) => i).filter((i) => (entry.holders & (1 << i)) === 0);
   }
 
-  /** The record that ends here can't be known to be everywhere. */
+  /** Notes that the record that ends here can't be known to be everywhere. */
   fail(endBytes: number): WindowEffects<T> {
     const at = this.#entries.findIndex((candidate) => candidate.endBytes === endBytes);
     if (at < 0) return nothing;
@@ -80,7 +80,7 @@ export class PrimaryWindow<T> {
     return this.#acknowledge(this.#entries.splice(at, 1));
   }
 
-  /** Everything fails; nothing more is taken. */
+  /** Fails everything in flight, and takes nothing more. */
   stop(): WindowEffects<T> {
     this.#stopped = true;
     return { acknowledged: [], failed: this.#entries.splice(0) };

@@ -31,7 +31,7 @@ export interface ReplicaMeta {
   readonly appliedLsn: number;
   /** The first is the primary. */
   readonly replicas: readonly ReplicaPlace[];
-  /** Why it is damaged; empty when it is not. */
+  /** Reason why it is damaged; empty when it is not. */
   readonly damage: string;
   /** Creation of the extent that the replica is of. Undefined: the extent has no creation number, or the replica can't be read. */
   readonly creation?: Creation | undefined;

@@ -93,7 +93,7 @@ export class Replica {
     return this.replicas[0]?.nodeId === nodeId;
   }
 
-  /** Why no append is taken, whoever sends it. */
+  /** Returns why no append is taken, whoever sends it. */
   #closed(): Failure | undefined {
     switch (this.state) {
       case "damaged":
@@ -117,7 +117,7 @@ export class Replica {
     });
   }
 
-  /** An append by an owner, at the primary. */
+  /** Refuses, at the primary, an append by an owner that may not be taken. */
   refuseAppend(nodeId: string, epoch: OwnerEpoch, expectedOffsetBytes: number): Failure | undefined {
     if (!this.isPrimary(nodeId)) return refusal("failedPrecondition", "notPrimary", `extent ${this.extentId} has its primary elsewhere`);
     const why = this.#closed() ?? this.#epochTooLow(epoch);
@@ -130,7 +130,7 @@ export class Replica {
     return undefined;
   }
 
-  /** A record by the primary, at a secondary. Its bytes were verified before. */
+  /** Refuses, at a secondary, a record by the primary that may not be taken. Its bytes were verified before. */
   refuseReplicate(epoch: OwnerEpoch, offsetBytes: number, primaryIncarnation: number): Failure | undefined {
     const why = this.#closed() ?? this.#epochTooLow(epoch);
     if (why !== undefined) return why;
@@ -170,7 +170,7 @@ export class Replica {
     this.committedBytes = Math.max(this.committedBytes, bytes);
   }
 
-  /** The crc32c of [0, lengthBytes), if it is known without reading. */
+  /** Returns the crc32c of [0, lengthBytes), if it is known without reading. */
   checksumAt(lengthBytes: number): number | undefined {
     return this.#boundaries.find((boundary) => boundary.endBytes === lengthBytes)?.checksum;
   }
@@ -194,7 +194,7 @@ export class Replica {
     this.state = "closed";
   }
 
-  /** Why it can't be sealed at this length; undefined: it can, or is already. */
+  /** Returns why it can't be sealed at this length; undefined: it can, or is already. */
   refuseSeal(lengthBytes: number, version: number): Failure | undefined {
     if (version < this.#fencedVersion && this.#rules.on("newerSealOnly")) {
       const message = `extent ${this.extentId} is being sealed at version ${this.#fencedVersion}, this is a seal of version ${version}`;
@@ -214,7 +214,7 @@ export class Replica {
     return undefined;
   }
 
-  /** All of [0, lengthBytes) is durable here; what is longer is cut off. */
+  /** Seals: all of [0, lengthBytes) is durable here; what is longer is cut off. */
   seal(lengthBytes: number, version: ExtentVersion, checksum: number): void {
     this.state = "sealed";
     this.fenced = true;
@@ -232,7 +232,7 @@ export class Replica {
     this.damage = why.slice(0, 200);
   }
 
-  /** Why these bytes may not be given to a reader now. */
+  /** Returns why these bytes may not be given to a reader now. */
   refuseRead(offsetBytes: number, lengthBytes: number): Failure | undefined {
     if (this.state === "damaged") return refusal("dataLoss", "damaged", `extent ${this.extentId} is damaged here: ${this.damage}`);
     if (this.restarted && this.state !== "sealed" && this.#rules.on("trimBeforeServing")) {

@@ -55,7 +55,7 @@ export class ShippingRate {
     if (first > 0) this.#samples = this.#samples.slice(first);
   }
 
-  /** Undefined until 2 s lie between the first sample and the last. */
+  /** Returns undefined until 2 s lie between the first sample and the last. */
   get perSecond(): ShippingRates | undefined {
     const [first, last] = [this.#samples[0], this.#last];
     if (first === undefined || last === undefined || last.timeMs - first.timeMs < countedMinMs) return undefined;

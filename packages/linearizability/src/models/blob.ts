@@ -127,7 +127,7 @@ function step(state: State, call: BlobCall, etags: ETags): State | undefined {
   }
 }
 
-/** A write under If-Match. */
+/** Judges a write under If-Match. */
 function matched(state: State, etag: string, answer: BlobAnswer, etags: ETags, done: State): State | undefined {
   const may = state.write !== 0 && etags.fits(state.write, etag);
   const mayNot = state.write === 0 || etags.mayDiffer(state.write, etag);

@@ -18,7 +18,7 @@ import {
 
 export interface LevelRecord {
   readonly level: number;
-  /** When it was recorded, in milliseconds since 1970. */
+  /** Time at which it was recorded, in milliseconds since 1970. */
   readonly wallMs: number;
   /** Release of the stream manager that recorded it. */
   readonly release: string;

@@ -37,7 +37,7 @@ export class LevelWatch {
     this.#world = world;
   }
 
-  /** Undefined: not heard yet, and none is noted. */
+  /** Returns undefined while the level was not heard and none is noted. */
   get level(): number | undefined {
     return this.#level;
   }

@@ -5,7 +5,7 @@ export interface Account {
   readonly keys: readonly string[];
   /** Secret from which user delegation keys are derived. Empty until a client asks for the first key. */
   readonly delegationSecret: Uint8Array;
-  /** By service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
+  /** Keyed by service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
   readonly serviceProperties: Readonly<Record<string, string>>;
   /**
    * Digest of the keys that the configuration had at the last start. Empty if the configuration did not create the
@@ -29,7 +29,7 @@ export interface EncryptionScope {
   readonly name: string;
   /** 32 random bytes. Never replaced: what was written under it could not be read any more. */
   readonly key: Uint8Array;
-  /** Nothing is read or written under it. */
+  /** True if nothing may be read or written under the key. */
   readonly disabled: boolean;
 }
 

@@ -126,7 +126,7 @@ type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["he
 /** A block that a list may speak of. A committed one is encrypted as its blob is. */
 interface ListedBlock extends ContentBlock, KeyName {}
 
-/** The blocks a list speaks of; undefined when one of them is not there. */
+/** Returns the blocks a list speaks of; undefined when one of them is not there. */
 function* chooseBlocks(context: PlanContext, state: BlockSources, references: readonly BlockReference[]): Plan<ListedBlock[] | undefined> {
   const wantsUncommitted = references.filter((reference) => reference.source !== "committed");
   const uncommitted = yield* uncommittedById(context, state, wantsUncommitted);
@@ -190,7 +190,7 @@ function* uncommittedById(
   return byId;
 }
 
-/** By id. */
+/** Yields the uncommitted blocks in the order of their ids. */
 function* uncommittedBlocks(prefix: Uint8Array, staging: StagingState): Plan<ListedBlock[]> {
   const start = blocksPrefix(prefix, staging.generation);
   const high = afterPrefix(start);

@@ -166,7 +166,7 @@ interface Copying {
   readonly copy: CopyState;
 }
 
-/** The copy that is named, while it is pending. */
+/** Returns the copy that is named, while it is pending. */
 function* findCopy(
   context: PlanContext,
   { name, copyId }: { readonly name: OperationValue<"addToCopy">["name"]; readonly copyId: string },
@@ -254,7 +254,7 @@ export function* abortCopy(value: OperationValue<"abortCopy">, context: PlanCont
   return answer(done, writes);
 }
 
-/** By another copier, when the one it has was not heard of for a while. */
+/** Gives the copy to another copier, when the one that it has was not heard of for a while. */
 export function* claimCopy(value: OperationValue<"claimCopy">, context: PlanContext): Plan {
   const found = yield* findCopy(context, value);
   if (!("head" in found)) return found;

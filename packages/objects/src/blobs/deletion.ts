@@ -58,7 +58,7 @@ export function* deleteBlob(asked: OperationValue<"deleteBlob">, context: PlanCo
   return yield* deleteBase(value, context, state);
 }
 
-/** A snapshot or a version. */
+/** Deletes a snapshot or a version. */
 function* deleteKept(value: OperationValue<"deleteBlob">, context: PlanContext, state: BlobState): Plan {
   const found = yield* findKept(context, value.name);
   if (!found) return fail("BlobNotFound");
@@ -81,7 +81,7 @@ function* deleteKept(value: OperationValue<"deleteBlob">, context: PlanContext, 
   return answer(gone(true), [...writes, remove(key), ...(yield* users.writes(prefix))]);
 }
 
-/** A blob that was never committed: its blocks are what there is of it. */
+/** Deletes a blob that was never committed: its blocks are what there is of it. */
 function* deleteStaged(value: OperationValue<"deleteBlob">, context: PlanContext, prefix: Uint8Array): Plan {
   const staging = yield* readLiveStaging(context, prefix);
   if (!staging || value.snapshots === "only") return fail("BlobNotFound");
@@ -185,7 +185,7 @@ function* changeKept(prefix: Uint8Array, change: (state: HeadState) => KeptChang
   return changes;
 }
 
-/** Everything of the blob that was deleted softly and is still kept; snapshots only under a blob that is there. */
+/** Restores everything of the blob that was deleted softly and is still kept; snapshots only under a blob that is there. */
 export function* undeleteBlob(value: OperationValue<"undeleteBlob">, context: PlanContext): Plan {
   const { prefix, head, hidden } = yield* readBlob(context, value.name);
   const restorable = hidden?.deleted !== undefined && !isOver(hidden, context) ? hidden : undefined;

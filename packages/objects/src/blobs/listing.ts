@@ -202,7 +202,7 @@ class Page<State extends HeadFacts> {
     this.#walksKept = included.includes(true);
   }
 
-  /** Where to look next, or undefined when the page is full. */
+  /** Returns where to look next, or undefined when the page is full. */
   visit(row: RowEntry): Uint8Array | undefined {
     this.#keys.read(row.key);
     const { name, kind, stamp } = this.#keys;
@@ -231,7 +231,7 @@ class Page<State extends HeadFacts> {
     return this.#next(current, kind, row.key);
   }
 
-  /** The rows of a name that matter after one of this kind, then those of the next name. */
+  /** Returns the rows of a name that matter after one of this kind, then those of the next name. */
   #next(current: Name<State>, kind: number, key: Uint8Array): Uint8Array {
     const folded = this.#commonPrefix(current.name);
     if (folded !== undefined && folded === this.#lastPrefix) return afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
@@ -241,7 +241,7 @@ class Page<State extends HeadFacts> {
     return this.#keys.behindBlob();
   }
 
-  /** Stamp behind which the first name of the page goes on: its earlier states may have been on the page before. */
+  /** Returns the stamp behind which the first name of the page goes on: its earlier states may have been on the page before. */
   #resumeStamp(current: Name<State>): number {
     return current.name === this.#value.marker ? (this.#value.markerStamp ?? 0) : 0;
   }
@@ -312,7 +312,7 @@ class Page<State extends HeadFacts> {
   }
 }
 
-/** Blobs whose tags fulfil an expression, with the tags that it speaks of. A page may hold fewer than fit, and have a marker. */
+/** Returns the blobs whose tags fulfil an expression, with the tags that it speaks of. A page may hold fewer than fit, and have a marker. */
 export function* findBlobs(value: FindBlobs, context: PlanContext): Plan {
   const parsed = parseWhere(value.where, "search");
   if (!parsed.ok) return refuse("badRequest", parsed.reason);

@@ -92,7 +92,7 @@ export class BlobPacker {
     if (deleted !== undefined) this.#view.setUint32(start + 4, daysLeft(deleted, this.#context.wallMs), true);
   }
 
-  /** The page. The packer is of no use any more. */
+  /** Returns the page. The packer is of no use any more. */
   finish(): Uint8Array<ArrayBuffer> {
     this.#view.setUint32(0, this.#count, true);
     return this.#bytes.subarray(0, this.#at);
@@ -135,7 +135,7 @@ function numberOfView(view: LeaseView): number {
 
 const damaged = (): FailureError => new FailureError(damagedRow("packed blobs are cut off").failure);
 
-/** Number of entries. Throws FailureError for bytes that are no packed blobs. */
+/** Returns the number of entries. Throws FailureError for bytes that are no packed blobs. */
 export function countOfPacked(packed: Uint8Array): number {
   if (packed.length < countBytes) throw damaged();
   return viewOfBytes(packed).getUint32(0, true);

@@ -41,7 +41,7 @@ export function* reportedContent(rules: Rules, blob: ReportedBlob, start: number
   return ok({ ...content, contentLengthBytes, encryptionKeySha256, encryptionScope });
 }
 
-/** Why the content is not all in the report; undefined: it is. */
+/** Returns why the content is not all in the report; undefined: it is. */
 function* lackingOf(prefix: Uint8Array, head: HeadState, hasBegin: ReportedBlob["hasBegin"]): Plan<string | undefined> {
   if (isPending(head)) return "the blob was the destination of a copy that had not ended: it has no content yet";
   if (head.blobType === "PageBlob") {

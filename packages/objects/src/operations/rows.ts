@@ -168,5 +168,5 @@ export const routeOf: (typeof all)["route"] = all.route;
 /** The plan of an operation, which does not look whether a state is protected: use `planOf`. */
 export const unguardedPlanOf: (typeof all)["plan"] = all.plan;
 
-/** Bytes of a body that stay in the operation; undefined: the operation has none. */
+/** Returns the bytes of a body that stay in the operation; undefined: the operation has none. */
 export const inlineBytesOf = ({ case: kind }: Pick<Operation, "case">): number | undefined => rows[kind].inlineBytesMax;

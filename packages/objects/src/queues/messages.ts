@@ -84,7 +84,7 @@ export function* updateMessage(value: UpdateMessage, context: PlanContext): Plan
   return edit.answer({ case: "message", value: messageOf(edit, facts, to, "") });
 }
 
-/** In one commit, however many there are: what was there belongs to an earlier generation and is collected later. */
+/** Clears in one commit, however many messages there are: they belong to an earlier generation and are collected later. */
 export function* clearMessages(value: { readonly queue: QueueName }, context: PlanContext): Plan {
   const edit = yield* openQueue(value.queue, context);
   const garbage = edit.state.garbage ?? generationFrom(edit.messages, edit.generation);
@@ -152,7 +152,10 @@ function* visible(edit: QueueEdit, count: number, taking: boolean): Plan<{ reado
 
 const positionOf = (key: Uint8Array): Position => positionOfOrderKey(intact(decodeKey(key))[2] ?? []);
 
-/** Text of a message; undefined: the seeding of the queue's messages has not ended, or never will, and did not bring it. Else a loss, which is told. */
+/**
+ * Returns the text of a message; undefined: the seeding of the queue's messages has not ended, or never will, and did not bring it. Else a loss,
+ * which is told.
+ */
 function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string | undefined> {
   const row = yield* getRow(textKey(edit.messages, edit.generation, message));
   if (row) return decodeText(row).text;

@@ -83,14 +83,14 @@ export class QueueEdit {
     this.#writes.push({ kind: "put", key: textKey(this.messages, this.generation, message), value: encodeText(text, expiresMs) });
   }
 
-  /** The message at this place, or what the sweep left of it. */
+  /** Removes the message at this place, or what the sweep left of it. */
   remove(facts: MessageFacts, at: Position): void {
     this.dropOrder(at);
     if (this.isSwept(facts)) this.change({});
     else this.removeContent(facts.message, facts.expiresMs);
   }
 
-  /** Everything of a message but its order row, which is dropped by whoever comes to it. */
+  /** Removes everything of a message but its order row, which is dropped by whoever comes to it. */
   removeContent(message: number, expiresMs: number | undefined): void {
     this.drop(textKey(this.messages, this.generation, message));
     if (expiresMs !== undefined) this.drop(expiryKey(this.messages, this.generation, expiresMs, message));

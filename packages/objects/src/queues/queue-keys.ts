@@ -35,14 +35,14 @@ export interface Position {
 
 export const queueKey = (account: string, queue: string): Uint8Array => encodeKey([[account], [queueKind, queue], []]);
 
-/** Every queue row of the account whose name begins with `prefix` starts so. */
+/** Returns the prefix of every queue row of the account whose name begins with `prefix`. */
 export const queuesPrefix = (account: string, prefix: string): Uint8Array => encodeKeyPrefix([[account]], [queueKind], prefix);
 
-/** Every row of the queue's messages starts so; also the key that orders their operations. */
+/** Returns the prefix of every row of the queue's messages; it is also the key that orders their operations. */
 export const messagesPrefix = (rules: Rules, { account, queue, incarnation }: QueueName): Uint8Array =>
   encodeKey([[account], [messageKind, queue, rules.on("incarnationInKey") ? incarnation : 0]]);
 
-/** `messages` is what messagesPrefix gave. */
+/** Returns the key of the queue's state row. `messages` is what messagesPrefix gave. */
 export const stateKey = (messages: Uint8Array): Uint8Array => appendComponents(messages, [[stateRow]]);
 
 /**
@@ -66,12 +66,12 @@ export const textKey = (messages: Uint8Array, generation: number, message: numbe
 export const expiryKey = (messages: Uint8Array, generation: number, expiresMs: number, message: number): Uint8Array =>
   keyOf(messages, generation, [expiryRow, expiresMs, message]);
 
-/** The first key of what is visible at `ms` or later. */
+/** Returns the first key of what is visible at `ms` or later. */
 export const orderFrom = (messages: Uint8Array, generation: number, ms: number): Uint8Array =>
   appendOpenComponent(messages, [generations, generation, orderRow, ms]);
 export const expiryFrom = (messages: Uint8Array, generation: number, ms: number): Uint8Array =>
   appendOpenComponent(messages, [generations, generation, expiryRow, ms]);
-/** The first key of this generation and later ones. */
+/** Returns the first key of this generation and later ones. */
 export const generationFrom = (messages: Uint8Array, generation: number): Uint8Array =>
   appendOpenComponent(messages, [generations, generation]);
 

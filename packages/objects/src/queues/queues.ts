@@ -38,7 +38,7 @@ const put = ({ account, queue }: QueueAddress, state: QueueState): RowWrite => (
   value: encodeQueue(state),
 });
 
-/** A queue that is there with the same metadata counts as made. */
+/** Creates a queue. One that is there with the same metadata counts as made. */
 export function* createQueue(value: QueueAddress & { readonly metadata: Metadata }, context: PlanContext): Plan {
   const there = yield* readQueue(value);
   if (there) {

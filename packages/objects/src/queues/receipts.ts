@@ -25,7 +25,7 @@ export function messageIdOf(ticket: number, incarnation: number): string {
   return `${t.slice(0, 8)}-${t.slice(8, 12)}-8${t.slice(12)}0-80${i.slice(0, 2)}-${i.slice(2)}`;
 }
 
-/** Undefined for what is no message of this queue. */
+/** Returns undefined for what is no message of this queue. */
 export function ticketOfMessageId(messageId: string, incarnation: number): number | undefined {
   const match = /^([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{2})0-80([0-9a-f]{2})-([0-9a-f]{12})$/i.exec(messageId);
   if (!match) return undefined;
@@ -43,7 +43,7 @@ export interface PopReceipt {
 export const popReceiptOf = ({ visibleMs, ticket, index }: Position, secret: Uint8Array): string =>
   hex(visibleMs, msDigits) + hex(ticket, ticketDigits) + hex(index, indexDigits) + toHex(secret);
 
-/** Undefined for what never was one. */
+/** Returns undefined for what never was one. */
 export function parsePopReceipt(receipt: string): PopReceipt | undefined {
   const digits = receipt.length;
   if ((digits !== placeDigits && digits !== placeDigits + 2 * receiptSecretBytes) || !/^[0-9a-f]+$/i.test(receipt)) return undefined;

@@ -32,7 +32,7 @@ export function encodeKey(components: readonly KeyComponent[]): Uint8Array<Array
   return writer.finish();
 }
 
-/** The bytes of a key that goes on behind another one: `start`, then these components. */
+/** Returns the bytes of a key that goes on behind another one: `start`, then these components. */
 export function appendComponents(start: Uint8Array, components: readonly KeyComponent[]): Uint8Array<ArrayBuffer> {
   const writer = new KeyWriter();
   writer.raw(start);
@@ -51,7 +51,7 @@ export function encodeKeyPrefix(components: readonly KeyComponent[], elements: K
   return writer.finish();
 }
 
-/** Like encodeKeyPrefix, behind a start that is encoded already. */
+/** Appends components like encodeKeyPrefix, behind a start that is encoded already. */
 export function appendOpenComponent(start: Uint8Array, elements: KeyComponent): Uint8Array<ArrayBuffer> {
   const writer = new KeyWriter();
   writer.raw(start);
@@ -159,7 +159,7 @@ export function compareText(a: string, b: string): number {
 
 const codePointOrder = (unit: number): number => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800);
 
-/** The key with which the rows of this key's PartitionName start, so that they are never split; undefined when it has no whole one. */
+/** Returns the key with which the rows of this key's PartitionName start, so that they are never split; undefined when it has no whole one. */
 export function partitionStart(key: Uint8Array): Uint8Array | undefined {
   const components = decodeKey(key, 2);
   return components.ok && components.value.length >= 2 ? encodeKey(components.value.slice(0, 2)) : undefined;
@@ -204,7 +204,7 @@ function decodeText(key: Uint8Array, from: number, tag: number, shared: boolean)
   }
 }
 
-/** A copy of the bytes, without the byte behind each 0. */
+/** Returns a copy of the bytes, without the byte behind each 0. */
 function unescaped(key: Uint8Array, from: number, end: number, escapes: number): Uint8Array {
   const bytes = new Uint8Array(end - from - escapes);
   for (let at = from, to = 0; at < end; at++) {

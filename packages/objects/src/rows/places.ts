@@ -80,7 +80,7 @@ export function spanOf(place: Place): Place {
   return { extentId, offsetBytes: offsetBytes - lead, lengthBytes: end - first + units * unitTagBytes };
 }
 
-/** Length of the tags that lie between two bytes of a write, which are counted from its first one. */
+/** Returns the length of the tags that lie between two bytes of a write, which are counted from its first one. */
 const tagsBetween = ({ units }: Cipher, from: number, to: number): number =>
   units === undefined ? 0 : (Math.floor(to / units.unitBytes) - Math.floor(from / units.unitBytes)) * unitTagBytes;
 

@@ -12,7 +12,7 @@ export class RepeatedTexts {
   readonly #bytes: (Uint8Array | undefined)[] = new Array<Uint8Array | undefined>(places).fill(undefined);
   readonly #texts: string[] = new Array<string>(places).fill("");
 
-  /** The text of bytes from `start` to `end`. Throws TypeError on malformed UTF-8. */
+  /** Returns the text of bytes from `start` to `end`. Throws TypeError on malformed UTF-8. */
   get(bytes: Uint8Array, start: number, end: number): string {
     const length = end - start;
     if (length > longestBytes) return fromUtf8(bytes.subarray(start, end));

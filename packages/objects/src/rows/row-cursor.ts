@@ -26,9 +26,9 @@ const halves = new DataView(new ArrayBuffer(8));
 const repeated = new RepeatedTexts();
 
 export class RowCursor {
-  /** By id: the type that a property must have; 0: not known. */
+  /** Indexed by id: the type that a property must have; 0: not known. */
   readonly #types: Uint8Array;
-  /** By id: where the value begins; -1: the row does not have it. */
+  /** Indexed by id: where the value begins; -1: the row does not have it. */
   readonly #starts: Int32Array;
   readonly #ends: Int32Array;
   #bytes: Uint8Array = new Uint8Array(0);
@@ -99,7 +99,7 @@ export class RowCursor {
     throw new DecodeError("a number does not end");
   }
 
-  /** Where a value of that length begins; -1: the row does not have it. */
+  /** Returns where a value of that length begins; -1: the row does not have it. */
   #sized({ id }: Property, length: number): number {
     const start = this.#starts[id] as number;
     if (start >= 0 && (this.#ends[id] as number) - start !== length)
@@ -107,7 +107,7 @@ export class RowCursor {
     return start;
   }
 
-  /** Value of a text; undefined if the row does not have it. */
+  /** Returns the value of a text; undefined if the row does not have it. */
   text({ id }: Property<"string">): string | undefined {
     const start = this.#starts[id] as number;
     return start < 0 ? undefined : fromUtf8(this.#bytes.subarray(start, this.#ends[id]));
@@ -119,13 +119,13 @@ export class RowCursor {
     return start < 0 ? undefined : repeated.get(this.#bytes, start, this.#ends[id] as number);
   }
 
-  /** A view. */
+  /** Returns a view. */
   bytes({ id }: Property<"binary">): Uint8Array | undefined {
     const start = this.#starts[id] as number;
     return start < 0 ? undefined : this.#bytes.subarray(start, this.#ends[id]);
   }
 
-  /** A view of 16 bytes. */
+  /** Returns a view of 16 bytes. */
   guid(property: Property<"GUID">): Uint8Array | undefined {
     const start = this.#sized(property, 16);
     return start < 0 ? undefined : this.#bytes.subarray(start, start + 16);
@@ -151,7 +151,7 @@ export class RowCursor {
     return start < 0 ? 0 : this.#high(start) * two32 + this.#low(start);
   }
 
-  /** In 100 ns since 1970; undefined if the row does not have it. */
+  /** Returns the time in 100 ns since 1970; undefined if the row does not have it. */
   ticks(property: Property<"DateTime">): bigint | undefined {
     const start = this.#sized(property, 8);
     if (start < 0) return undefined;
@@ -160,7 +160,7 @@ export class RowCursor {
     return halves.getBigInt64(0);
   }
 
-  /** Whole milliseconds since 1970; undefined if the row does not have it. */
+  /** Returns the whole milliseconds since 1970; undefined if the row does not have it. */
   ms(property: Property<"DateTime">): number | undefined {
     const start = this.#sized(property, 8);
     if (start < 0) return undefined;
@@ -182,17 +182,17 @@ export class RowCursor {
     return rest > 0 && high < 0 ? rest - ticksPerMs : rest;
   }
 
-  /** Where the value begins in the row; -1: the row does not have it. */
+  /** Returns where the value begins in the row; -1: the row does not have it. */
   startOf({ id }: Property): number {
     return this.#starts[id] as number;
   }
 
-  /** Where the value ends in the row, if the row has it. */
+  /** Returns where the value ends in the row, if the row has it. */
   endOf({ id }: Property): number {
     return this.#ends[id] as number;
   }
 
-  /** Number of entries that a dictionary names; 0 if the row does not have it. */
+  /** Returns the number of entries that a dictionary names; 0 if the row does not have it. */
   entries({ id }: Property<"DictionaryType">): number {
     const start = this.#starts[id] as number;
     if (start < 0) return 0;

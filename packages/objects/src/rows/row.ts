@@ -65,7 +65,7 @@ const cipherVersion = 2;
 const unitsVersion = 6;
 const newestVersion = unitsVersion;
 
-/** The version of what `encodeRow` made. */
+/** Returns the version of what `encodeRow` made. */
 export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;
 
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
@@ -76,7 +76,7 @@ const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [
 export const scalarTypeOf = (code: number): ScalarType | undefined =>
   code > scalarTypes ? undefined : (typeNames[code - 1] as ScalarType | undefined);
 
-/** Code of a type in rows; 1 and more. */
+/** Returns the code of a type in rows; 1 and more. */
 export const typeCodeOf = (type: PropertyType): number => typeCodes.get(type) as number;
 
 // Rows are encoded by the thousand each second and live until their commit: a few buffers for all of them instead of some for each.
@@ -168,7 +168,7 @@ export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Arra
   return slabs.copy(out.written);
 }
 
-/** The first version of rows that have this property with this value. */
+/** Returns the first version of rows that have this property with this value. */
 function versionOf({ type, since = firstVersion }: Property, value: unknown): number {
   if (type !== "BlobType") return since;
   const places = value as readonly Place[];
@@ -176,7 +176,7 @@ function versionOf({ type, since = firstVersion }: Property, value: unknown): nu
   return places.some(({ cipher }) => cipher !== undefined) ? cipherVersion : since;
 }
 
-/** Its length, and it. */
+/** Writes the length of a value, and the value. */
 function writeValue(out: ByteWriter, type: PropertyType, value: PropertyTypes[PropertyType]): void {
   switch (type) {
     case "bool":
@@ -223,7 +223,7 @@ function writeDictionary(out: ByteWriter, entries: readonly DictionaryEntry[]): 
   out.sized(inner.written);
 }
 
-/** A view, good until the next value is encoded. */
+/** Returns a view, good until the next value is encoded. */
 function encodePlaces(places: readonly Place[]): Uint8Array {
   const out = valueScratch.cleared();
   writePlaces(out, places);
@@ -352,5 +352,5 @@ const ticksPerMs = 10_000n;
 export const timeMsMax = 253_402_300_799_999;
 
 export const dateTimeOfMs = (ms: number): bigint => BigInt(Math.floor(ms)) * ticksPerMs;
-/** Whole milliseconds. */
+/** Returns the whole milliseconds. */
 export const msOfDateTime = (ticks: bigint): number => Number(ticks / ticksPerMs);

@@ -32,7 +32,7 @@ export const entityBytesMax: number = 1024 * 1024;
 /** Sizes of values of the types that have one size, in bytes: in a row, and as the service counts them. */
 export const fixedBytes: Readonly<Record<string, number>> = { bool: 1, int32: 4, int64: 8, double: 8, DateTime: 8, GUID: 16 };
 
-/** Size of an entity as the service counts it ("Understanding the Table service data model"): text in UTF-16. */
+/** Returns the size of an entity as the service counts it ("Understanding the Table service data model"): text in UTF-16. */
 export function entityBytes(partitionKey: string, rowKey: string, properties: EntityProperties): number {
   let bytes = 4 + (partitionKey.length + rowKey.length) * 2;
   for (const property of properties) bytes += 8 + property.name.length * 2 + valueBytes(property);

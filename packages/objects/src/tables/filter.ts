@@ -84,7 +84,7 @@ function holds(held: FilterConstant | undefined, operator: ComparisonOperator, c
   return satisfies(operator, order);
 }
 
-/** An Int32 as the type of a property that holds larger numbers; any other constant as it is. */
+/** Returns an Int32 as the type of a property that holds larger numbers; any other constant as it is. */
 function widenedTo(type: FilterConstant["type"], constant: FilterConstant): FilterConstant {
   if (constant.type !== "int32") return constant;
   if (type === "int64") return { type, value: BigInt(constant.value as number) };

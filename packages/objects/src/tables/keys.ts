@@ -20,23 +20,23 @@ export const folded = (table: string): string => table.toLowerCase();
 
 export const tableKey = (account: string, table: string): Uint8Array => encodeKey([[account], [tableKind, folded(table)], []]);
 
-/** Every table row of the account starts so. */
+/** Returns the prefix of every table row of the account. */
 export const tablesPrefix = (account: string): Uint8Array => encodeKeyPrefix([[account]], [tableKind]);
 
 const incarnationOf = (rules: Rules, table: LocatedTable): number => (rules.on("incarnationInKey") ? table.incarnation : 0);
 
-/** Every entity of the table starts so. */
+/** Returns the prefix of every entity of the table. */
 export const entitiesPrefix = (rules: Rules, table: LocatedTable): Uint8Array =>
   encodeKeyPrefix([[table.account]], [entityKind, folded(table.table), incarnationOf(rules, table)]);
 
-/** Every entity of this PartitionKey starts so. */
+/** Returns the prefix of every entity of this PartitionKey. */
 export const partitionPrefix = (rules: Rules, table: LocatedTable, partitionKey: string): Uint8Array =>
   encodeKey([[table.account], [entityKind, folded(table.table), incarnationOf(rules, table), partitionKey]]);
 
-/** `partition` is what partitionPrefix gave. */
+/** Returns the key of an entity. `partition` is what partitionPrefix gave. */
 export const entityKey = (partition: Uint8Array, rowKey: string): Uint8Array => appendComponents(partition, [[rowKey]]);
 
-/** The key of an entity's row, as people know it. */
+/** Returns the key of an entity's row, as people know it. */
 export function entityKeyOf(key: Uint8Array): EntityKey {
   const [, partition, row] = intact(decodeKey(key));
   return { partitionKey: String(partition?.[3]), rowKey: String(row?.[0]) };

@@ -102,12 +102,12 @@ export class PackedEntities {
     return true;
   }
 
-  /** Property of the entity; `index` is below `propertyCount`. */
+  /** Returns the property of the entity; `index` is below `propertyCount`. */
   property(index: number): PackedProperty {
     return this.#properties[index] as PackedProperty;
   }
 
-  /** Key of the last entity that was read; undefined: there was none. */
+  /** Returns the key of the last entity that was read; undefined: there was none. */
   lastKey(): EntityKey | undefined {
     return this.count === 0 ? undefined : entityKeyOf(this.bytes.subarray(this.#lastKeyAt, this.#lastKeyEnd));
   }
@@ -173,7 +173,7 @@ export class PackedEntities {
     return counted;
   };
 
-  /** Size of the value as the service counts it. */
+  /** Returns the size of the value as the service counts it. */
   #counted(property: PackedProperty, lengthBytes: number): number {
     const { start, end, type } = property;
     if (type === "binary") return lengthBytes + 4;
@@ -201,7 +201,7 @@ export class PackedEntities {
     return this.#at++;
   }
 
-  /** Where bytes of that length begin; goes behind them. */
+  /** Returns where bytes of that length begin; goes behind them. */
   #sized(lengthBytes: number, end: number): number {
     const at = this.#at;
     if (lengthBytes > end - at) throw new DecodeError("ends too early");

@@ -61,7 +61,7 @@ function* walk(
   return { more: false, rangeEnded, rowsRead };
 }
 
-/** Where the query goes on: behind what was looked at last. */
+/** Returns where the query goes on: behind what was looked at last. */
 export function queryStart(value: QueryEntities, context: Pick<PlanContext, "rules">): readonly Span[] {
   const spans = spansOfQuery(context.rules, value);
   const { table, after } = value;
@@ -114,7 +114,7 @@ function isOfOnePartition(filter: readonly FilterTerm[]): boolean {
   );
 }
 
-/** The value of any property, the three that every entity has included. */
+/** Returns the value of any property, the three that every entity has included. */
 function propertyOf(entity: Entity): (name: string) => FilterConstant | undefined {
   return (name) => {
     switch (name) {

@@ -7,7 +7,7 @@ import { tableOperations } from "./operations.ts";
 import { queryStart, tablesStart } from "./queries.ts";
 import { spansFrom } from "./spans.ts";
 
-/** Where a query goes on that has ended in the range before this key; undefined: nowhere, it has ended. */
+/** Returns where a query goes on that has ended in the range before this key; undefined: nowhere, it has ended. */
 export function queryRouteFrom(rules: Rules, operation: TableOperation, key: Uint8Array): Route | undefined {
   const start =
     operation.case === "queryEntities"

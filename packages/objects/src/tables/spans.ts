@@ -24,7 +24,7 @@ interface Piece {
   readonly before?: string;
 }
 
-/** Order of any value of the piece relative to a constant of the filter. */
+/** Returns the order of any value of the piece relative to a constant of the filter. */
 function orderOf(piece: Piece, constant: string): number {
   if (piece.at !== undefined) return compareText(piece.at, constant);
   return piece.after !== undefined && compareText(constant, piece.after) <= 0 ? 1 : -1;
@@ -78,7 +78,7 @@ const constantsOf = (filter: readonly FilterTerm[], key: string): string[] =>
 
 const same = (text: string): string => text;
 
-/** In key order, disjoint. */
+/** Returns the spans in key order, disjoint. */
 export function spansOfQuery(rules: Rules, { table, filter }: Pick<QueryEntities, "table" | "filter">): Span[] {
   const all = entitiesPrefix(rules, table);
   const spans = new Spans();
@@ -121,7 +121,7 @@ function boundsOf(piece: Piece, keyOf: (text: string) => Uint8Array): { low?: Ui
   };
 }
 
-/** The first key after this one. */
+/** Returns the first key after this one. */
 export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
 
 /** Neighbours become one. */

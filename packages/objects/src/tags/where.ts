@@ -52,7 +52,7 @@ interface Token {
   readonly position: number;
 }
 
-/** The tokens, then what is none (one character), if anything, then the end. */
+/** Returns the tokens, then what is none (one character), if anything, then the end. */
 function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
   const end = text.trimEnd().length;
@@ -122,7 +122,7 @@ function comparisonOf(name: Token, operator: Token, value: Token, kind: WhereKin
   return { name: name.text, operator: operator.text as Operator, value: value.text };
 }
 
-/** The container that a search is limited to. */
+/** Returns the container that a search is limited to. */
 export const containerOfWhere = (where: Where): string | undefined =>
   where[0]?.find((comparison) => comparison.name === containerName)?.value;
 
@@ -150,7 +150,7 @@ function compares({ name, operator, value }: Comparison, tags: Metadata): boolea
   }
 }
 
-/** The tags that an expression speaks of. */
+/** Returns the tags that an expression speaks of. */
 export function tagsOfWhere(where: Where, tags: Metadata): Metadata {
   const shown: Record<string, string> = Object.create(null);
   for (const { name } of where.flat()) if (Object.hasOwn(tags, name)) shown[name] = tags[name] as string;

@@ -34,7 +34,7 @@ const treeOf = ({ account, container, containerIncarnation }: TreeRoutable): Tre
   incarnation: Number(containerIncarnation),
 });
 
-/** Begin of the keys of the step's PartitionName: a file's blob has the same, so both share one order. */
+/** Returns the begin of the keys of the step's PartitionName: a file's blob has the same, so both share one order. */
 export function partitionOfStep(value: TreeRoutable): Uint8Array {
   const { id = "" } = value.at ?? {};
   const at: Address =
@@ -80,7 +80,7 @@ function* conditionOn(
   return error?.code;
 }
 
-/** The plan of a write to the blob of a file or directory. `partition`: with which all its rows begin. */
+/** Returns the plan of a write to the blob of a file or directory. `partition`: with which all its rows begin. */
 export function* inTree(partition: Uint8Array, plan: Plan): Plan {
   const file = yield* getRow(nodeKey(partition, "file"));
   const row = file ?? (yield* getRow(nodeKey(partition, "directory")));

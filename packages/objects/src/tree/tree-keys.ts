@@ -38,7 +38,7 @@ const rowOfKind: Readonly<Record<Address["kind"], number>> = {
 
 const textOf = (at: Address): string => (at.kind === "entry" ? `${at.directory}/${at.name}` : at.kind === "lock" ? "lock" : at.id);
 
-/** Begin of all keys of the PartitionName that the row is in. Of a file or directory, those of its blob begin so, too. */
+/** Returns the begin of all keys of the PartitionName that the row is in. Of a file or directory, those of its blob begin so, too. */
 export const partitionOf = ({ account, filesystem, incarnation }: TreeName, at: Address): Uint8Array =>
   encodeKey([[account], [insideKind, filesystem, incarnation, textOf(at)]]);
 
@@ -47,11 +47,11 @@ export const treeKey = (tree: TreeName, at: Address): Uint8Array => appendCompon
 /** `partition`: what partitionOf gave for a file or directory. */
 export const nodeKey = (partition: Uint8Array, kind: "file" | "directory"): Uint8Array => appendComponents(partition, [[rowOfKind[kind]]]);
 
-/** First key behind the entries of a directory. */
+/** Returns the first key behind the entries of a directory. */
 export const entriesEnd = ({ account, filesystem, incarnation }: TreeName, directory: string): Uint8Array =>
   afterPrefix(encodeKeyPrefix([[account]], [insideKind, filesystem, incarnation], `${directory}/`));
 
-/** Name of the entry whose key this is. */
+/** Returns the name of the entry whose key this is. */
 export function entryNameOf(key: Uint8Array): string {
   const components = decodeKey(key, 2);
   if (!components.ok) throw new FailureError(components.failure);

@@ -115,7 +115,7 @@ const elementsOf = (at: Address): KeyElement[] => {
   return at.kind === "lock" ? [kind] : [kind, at.id];
 };
 
-/** Text by which two addresses are equal or not. */
+/** Returns the text by which two addresses are equal or not. */
 export const addressText = (at: Address): string => JSON.stringify(elementsOf(at));
 
 export function encodeTreeRow(row: TreeRow): Uint8Array {

@@ -9,7 +9,7 @@ import { type DescField, type DescMessage, type DescOneof, type Message, ScalarT
 import { type Encoded, odd, WireReader, WireWriter } from "./wire-format.ts";
 
 export interface CompiledCodec {
-  /** Undefined: to be left to protobuf-es. */
+  /** Returns undefined for a message that is left to protobuf-es. */
   encode(init: object): Encoded | undefined;
   decode(bytes: Uint8Array): Message | undefined;
 }
@@ -71,7 +71,7 @@ class Kind {
     return this.child === undefined ? `r.${this.method}()` : `${this.child}.read(r, r.enter())`;
   }
 
-  /** Condition under which a field without presence is written. */
+  /** Returns the condition under which a field without presence is written. */
   isSet(value: string): string {
     if (this.method === "bytes") return `${value} != null && ${value}.length !== 0`;
     if (this.method === "double") return `${value} != null && !Object.is(${value}, 0)`;
@@ -269,7 +269,7 @@ export function compiledCodec(schema: DescMessage, without?: DescField): Compile
   };
 }
 
-/** Undefined if it met something odd, or what is no message at all: protobuf-es says what is wrong with it. */
+/** Returns undefined if it met something odd, or what is no message at all: protobuf-es says what is wrong with it. */
 function leftOut<T>(work: () => T): T | undefined {
   try {
     return work();

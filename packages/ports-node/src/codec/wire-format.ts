@@ -72,7 +72,7 @@ export class WireWriter {
     this.#bytes = grown;
   }
 
-  /** The tag of a field. Leaves room for one number behind it. */
+  /** Writes the tag of a field. Leaves room for one number behind it. */
   tag(tag: number): void {
     this.#room(fieldBytesMax);
     if (tag < 0x80) this.#bytes[this.#at++] = tag;
@@ -376,7 +376,7 @@ export class WireReader {
     return value;
   }
 
-  /** A view. */
+  /** Returns a view. */
   bytes(): Uint8Array {
     const start = this.#skip();
     return this.#bytes.subarray(start, this.at);

@@ -47,14 +47,14 @@ class Slots {
 
 const slots = new Slots();
 
-/** Where a write is cut: whole pages from `first` to `end`; undefined if it has too few of them. */
+/** Returns where a write is cut: whole pages from `first` to `end`; undefined if it has too few of them. */
 export function wholePages(offsetBytes: number, lengthBytes: number): { readonly first: number; readonly end: number } | undefined {
   const first = Math.ceil(offsetBytes / directPageBytes) * directPageBytes;
   const end = Math.floor((offsetBytes + lengthBytes) / directPageBytes) * directPageBytes;
   return end - first >= directBytesMin ? { first, end } : undefined;
 }
 
-/** The bytes `from` to `to` of the chunks one after another, as views. */
+/** Returns the bytes `from` to `to` of the chunks one after another, as views. */
 export function cut(chunks: readonly Uint8Array[], from: number, to: number): Uint8Array[] {
   const parts: Uint8Array[] = [];
   let at = 0;

@@ -24,7 +24,7 @@ interface Explained {
   readonly message: string;
 }
 
-/** LevelDB's own code and words, which abstract-level wraps as the cause. */
+/** Returns LevelDB's own code and words, which abstract-level wraps as the cause. */
 function explain(error: unknown): Explained {
   const { cause, code, message } = error as { cause?: Explained; code?: string; message?: string };
   return { code: cause?.code ?? code ?? "", message: cause?.message ?? message ?? String(error) };

@@ -61,7 +61,7 @@ interface Fragment {
   readonly data: Uint8Array;
 }
 
-/** The whole record that begins there within its block; undefined: none is intact. */
+/** Returns the whole record that begins there within its block; undefined: none is intact. */
 function fragmentAt(log: Uint8Array, at: number, blockEnd: number): Fragment | undefined {
   if (at + headerBytes > blockEnd) return undefined;
   const length = (log[at + 4] as number) | ((log[at + 5] as number) << 8);
@@ -74,7 +74,7 @@ function fragmentAt(log: Uint8Array, at: number, blockEnd: number): Fragment | u
   return { type, data: log.subarray(at + headerBytes, end) };
 }
 
-/** Every record up to the first damage. A damage is told only if a later record is intact: else it is the torn end. */
+/** Returns every record up to the first damage. A damage is told only if a later record is intact: else it is the torn end. */
 function walkLog(log: Uint8Array): { readonly records: Uint8Array[]; readonly damage: string | undefined } {
   const records: Uint8Array[] = [];
   let parts: Uint8Array[] = [];
@@ -166,7 +166,7 @@ function damageInTable(table: Uint8Array): string | undefined {
   }
 }
 
-/** Its content, decompressed. Throws DecodeError when it is not what was written. */
+/** Returns the content of a block, decompressed. Throws DecodeError when it is not what was written. */
 function blockAt(table: Uint8Array, { offset, size }: Handle): Uint8Array {
   const end = offset + size;
   if (end + trailerBytes > table.length - footerBytes) throw new DecodeError(`the block at byte ${offset} ends behind the table`);

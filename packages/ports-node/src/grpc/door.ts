@@ -56,7 +56,7 @@ export class Door {
     this.#server = createServer({ noDelay: true }, greet);
   }
 
-  /** Role and name that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
+  /** Returns the role and name that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
   callerAt(peer: string): PeerName | "gone" | undefined {
     return this.#tls === undefined ? undefined : (this.#callers.get(peer) ?? "gone");
   }
@@ -78,7 +78,7 @@ export class Door {
     for (const socket of this.#unproven) socket.destroy();
   }
 
-  /** A call of this peer was admitted: its connection stays. */
+  /** Notes that a call of this peer was admitted: its connection stays. */
   admitted(peer: string): void {
     this.#strangers.delete(peer);
   }

@@ -139,7 +139,7 @@ export class MessageCodec {
     return this.hasPayload || (this.#copyBeforeDecoding && messageBytes >= decodedInPlaceBytes);
   }
 
-  /** The message; throws on malformed bytes. */
+  /** Returns the message; throws on malformed bytes. */
   decode(bytes: Uint8Array): Message {
     const own = this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes ? new Uint8Array(bytes) : plainView(bytes);
     return this.#compiled?.decode(own) ?? fromBinary(this.schema, own);
@@ -154,7 +154,7 @@ function sizeOf(references: readonly Reference[]): number {
   return bytes;
 }
 
-/** The same bytes as a plain Uint8Array (a Buffer's `slice` would alias). */
+/** Returns the same bytes as a plain Uint8Array (a Buffer's `slice` would alias). */
 const plainView = (bytes: Uint8Array): Uint8Array =>
   bytes instanceof Buffer ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length) : bytes;
 

@@ -11,7 +11,7 @@ export type Lane = "control" | "bulk";
 
 export type UnaryHandler = (request: Message, context: CallContext) => Promise<Outcome<object>>;
 
-/** `stamp.v1.ExtentNode/Append` */
+/** Returns `stamp.v1.ExtentNode/Append` */
 export const methodName = (service: DescService, method: DescMethod): string => `${service.typeName}/${method.name}`;
 
 /** Small calls must not stand behind large ones: whatever may carry a payload in either direction has a lane of its own. */

@@ -99,12 +99,12 @@ export class Acceptors {
     for (const socket of this.#sockets.values()) socket.destroy();
   }
 
-  /** A request of this connection is served. */
+  /** Notes that a request of this connection is served. */
   busy(socket: Peer): void {
     this.#places.busy(nameOf(socket));
   }
 
-  /** All requests of this connection were answered. */
+  /** Notes that all requests of this connection were answered. */
   idle(socket: Peer): void {
     const name = nameOf(socket);
     this.#places.idle(name);

@@ -19,7 +19,7 @@ const headerBytesMax = 32 * 1024;
 const keepAliveMs = 15_000;
 
 export interface NodeHttpClientOptions {
-  /** How names are looked up; for tests. */
+  /** Returns how names are looked up; for tests. */
   readonly lookup?: (hostname: string) => Promise<LookupAddress[]>;
   /** Further certificate authorities, in PEM. */
   readonly ca?: string;

@@ -5,7 +5,7 @@ import { type AbsoluteForm, FailureError, type Pace, parseAbsoluteForm, refused 
 import type { HttpRequest } from "@stamp/ports";
 import type { Paces } from "./paces.ts";
 
-/** Longer bodies are read piece by piece. */
+/** Longest body that is taken whole; longer ones are read piece by piece. */
 const wholeBytesMax = 64 * 1024;
 
 /** The last answer on a connection. */
@@ -141,7 +141,7 @@ export class Exchange implements HttpRequest {
     return this.#message.complete;
   }
 
-  /** How the connection goes on after the answer: nothing is left, what is left gets dropped, or it has to be closed. */
+  /** Returns how the connection goes on after the answer: nothing is left, what is left gets dropped, or it has to be closed. */
   bodyLeft(drainBytesMax: number): "nothing" | "drain" | "close" {
     if (this.#message.complete) return "nothing";
     const { "content-length": length, "transfer-encoding": encoding } = this.#message.headers;

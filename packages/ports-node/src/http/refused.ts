@@ -20,7 +20,7 @@ export function lastAnswer({
   };
 }
 
-/** By the parser's code; any other is "malformed". */
+/** Keyed by the parser's code; any other is "malformed". */
 export const refusals: Readonly<Record<string, HttpRefusal>> = {
   HPE_INVALID_METHOD: "verb",
   HPE_INVALID_URL: "target",

@@ -99,7 +99,7 @@ function below(schema: z.ZodType): z.ZodType {
 /** Numbers that are larger are rounded. */
 const isExact = (number: number): boolean => Math.abs(number) <= Number.MAX_SAFE_INTEGER;
 
-/** A text of the environment or a flag as the schema's type wants it; left as it is when it does not fit, so that the schema says why. */
+/** Returns a text of the environment or a flag as the schema's type wants it; left as it is when it does not fit, so that the schema says why. */
 function fromText(text: string, type: string): unknown {
   // Neither 0x10 nor 1e3, which somebody may have meant otherwise, nor an empty text, which is 0 to JavaScript.
   if (type === "number") return /^-?\d+(\.\d+)?$/.test(text.trim()) && isExact(Number(text)) ? Number(text) : text;
@@ -190,7 +190,7 @@ export interface UnknownName {
   readonly nearest: string | undefined;
 }
 
-/** Names of the environment that begin as settings do and are none of `known`. */
+/** Returns the names of the environment that begin as settings do and are none of `known`. */
 export function unknownNames(env: Readonly<Record<string, string | undefined>>, known: readonly string[]): UnknownName[] {
   return Object.keys(env)
     .filter((name) => name.startsWith("STAMP_") && !known.includes(name))

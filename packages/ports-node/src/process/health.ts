@@ -27,7 +27,7 @@ export function healthHandler(
   isStopping: () => boolean = () => false,
 ): HttpHandler {
   const clock = new NodeClock();
-  /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
+  /** Returns the wall clock minus the time that passed: stays the same unless somebody sets the clock. */
   const wallOffsetMs = (): number => clock.wallMs() - clock.monotonicMs() - clock.suspendedMs();
   const startOffsetMs = wallOffsetMs();
   // One sample for each turn of the loop: the longest one is exact, and an idle process is not woken up to measure.

@@ -16,7 +16,7 @@ export interface LogPipeOptions {
   readonly bufferedBytesMax?: number;
 }
 
-/** By file descriptor. */
+/** Keyed by file descriptor. */
 const shared = new Map<number, LogPipe>();
 
 export class LogPipe {

@@ -62,7 +62,7 @@ export interface ProcessFigures {
 
 export interface PeerFigures {
   readonly tls: { readonly endsAtMs: number };
-  /** Why its files can't be used; empty if they can. */
+  /** Reason why its files can't be used; empty if they can. */
   readonly problem: string;
 }
 

@@ -232,7 +232,7 @@ function secretOrExit(role: string, common: z.infer<typeof commonSchema>, intern
   }
 }
 
-/** The certificates that the configuration names; undefined if it names none. */
+/** Returns the certificates that the configuration names; undefined if it names none. */
 function certificatesOrExit(role: string, common: z.infer<typeof commonSchema>, logger: Logger): PeerCertificates | undefined {
   const { name, clusterCertFile: cert, clusterKeyFile: key, clusterCaFile: ca } = common;
   const named = [cert, key, ca].filter((path) => path !== "").length;

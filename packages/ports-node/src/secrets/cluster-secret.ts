@@ -40,21 +40,21 @@ export interface SecretFiles {
 /** Names the files beside the one with the secret. */
 export const secretFilesBeside = (current: string): SecretFiles => ({ current, next: `${current}.next`, previous: `${current}.previous` });
 
-/** The credential that these name: open when they name none. Throws ConfigError for a secret that can't be read or is too short. */
+/** Returns the credential that these name: open when they name none. Throws ConfigError for a secret that can't be read or is too short. */
 export const credentialOf = (sources: SecretSources, caller?: Caller): SecretCredential => credentialWith(secretsOf(sources), caller);
 
-/** The credential of a process with these secrets that says to have this role. */
+/** Returns the credential of a process with these secrets that says to have this role. */
 export const credentialWith = (secrets: readonly string[], caller?: Caller): SecretCredential =>
   secrets.length === 0 ? openCredential : new SecretCredential(secrets, undefined, undefined, undefined, caller);
 
-/** The files that these name; empty names where a secret is not read from a file. */
+/** Returns the files that these name; empty names where a secret is not read from a file. */
 export function filesOf({ clusterSecretFile = "", clusterSecretPreviousFile = "" }: SecretSources): SecretFiles {
   if (clusterSecretFile === "") return { current: "", next: "", previous: clusterSecretPreviousFile };
   const beside = secretFilesBeside(clusterSecretFile);
   return clusterSecretPreviousFile === "" ? beside : { ...beside, previous: clusterSecretPreviousFile };
 }
 
-/** The secrets that these name, the preferred one first: none, one, or two during a rotation. Throws ConfigError. */
+/** Returns the secrets that these name, the preferred one first: none, one, or two during a rotation. Throws ConfigError. */
 export function secretsOf(sources: SecretSources): readonly string[] {
   const { clusterSecret = "", clusterSecretFile = "", clusterSecretPrevious = "" } = sources;
   if (clusterSecret !== "" && clusterSecretFile !== "") {
@@ -116,7 +116,7 @@ function linked(path: string): string | undefined {
   }
 }
 
-/** Where the symbolic link points; undefined if the path is none. */
+/** Returns where the symbolic link points; undefined if the path is none. */
 export function linkOf(path: string): string | undefined {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return undefined;
   return resolve(dirname(path), readlinkSync(path));
@@ -127,7 +127,7 @@ function checked(text: string, where: string): string {
   throw new ConfigError(`${where}: a cluster secret has at least ${secretCharactersMin} characters, this one ${text.length}`);
 }
 
-/** A new secret as its file holds it. */
+/** Returns a new secret as its file holds it. */
 export const newSecret = (): string => `${randomBytes(secretBytes).toString("base64url")}\n`;
 
 /** Makes the file with a new secret unless it is there. Whole or not at all; of two that do it at the same time one wins. */

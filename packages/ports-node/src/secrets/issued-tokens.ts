@@ -28,7 +28,7 @@ export interface IssuedToken {
   readonly id: string;
   /** Role that its holder says to have, e.g. "operator". */
   readonly role: string;
-  /** When it was made and when it ends, in milliseconds since 1970. */
+  /** Time at which it was made and when it ends, in milliseconds since 1970. */
   readonly madeMs: number;
   readonly endsMs: number;
   readonly revoked: boolean;

@@ -44,7 +44,7 @@ export const masterKeyFilesBeside = (current: string): MasterKeyFiles => ({
   previous: `${current}.previous`,
 });
 
-/** The files that these name; empty names where a key is not read from a file. */
+/** Returns the files that these name; empty names where a key is not read from a file. */
 export function masterKeyFilesOf({ masterKeyFile = "", masterKeyPreviousFile = "" }: MasterKeySources): MasterKeyFiles {
   if (masterKeyFile === "") return { current: "", next: "", previous: masterKeyPreviousFile };
   const beside = masterKeyFilesBeside(masterKeyFile);
@@ -120,10 +120,10 @@ function decoded(text: string, where: string): Uint8Array {
 /** Returns the id of a key, as sealed rows name it: 16 hex digits. */
 export const masterKeyId = (key: Uint8Array): string => createHmac("sha256", key).update("stamp master key id").digest("hex").slice(0, 16);
 
-/** File with the id of the key in `path`. */
+/** Returns the file with the id of the key in `path`. */
 export const masterKeyIdFile = (path: string): string => `${path}.id`;
 
-/** Why a start without the key in `path` is refused, and what a person does. */
+/** Returns why a start without the key in `path` is refused, and what a person does. */
 export function goneText(path: string, idPath: string = masterKeyIdFile(path)): string {
   const id = idIn(idPath);
   return (
@@ -142,7 +142,7 @@ function idIn(idPath: string): string | undefined {
   }
 }
 
-/** A new key as its file holds it. */
+/** Returns a new key as its file holds it. */
 export const newMasterKey = (): string => `${randomBytes(keyBytes).toString("base64")}\n`;
 
 /**

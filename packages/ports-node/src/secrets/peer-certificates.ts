@@ -71,7 +71,7 @@ export class PeerCertificates {
     return this.#tls;
   }
 
-  /** Why the files can't be used; empty if they can. */
+  /** Returns why the files can't be used; empty if they can. */
   get problem(): string {
     return this.#problem;
   }

@@ -43,7 +43,7 @@ export class WatchedMasterKey {
     return this.#keys;
   }
 
-  /** When the file with the current key was written last, in milliseconds since 1970; undefined if the key is in no file. */
+  /** Returns when the file with the current key was written last, in milliseconds since 1970; undefined if the key is in no file. */
   get madeMs(): number | undefined {
     const { current } = this.#files;
     if (current === "") return undefined;
@@ -54,7 +54,7 @@ export class WatchedMasterKey {
     }
   }
 
-  /** Why the files can't be used; empty if they can. */
+  /** Returns why the files can't be used; empty if they can. */
   get problem(): string {
     return this.#problem;
   }

@@ -117,7 +117,7 @@ function stateOfFile(path: string): string {
   }
 }
 
-/** When the file was written last, in milliseconds since 1970; undefined if there is none. */
+/** Returns when the file was written last, in milliseconds since 1970; undefined if there is none. */
 function madeMsOf(path: string): number | undefined {
   if (path === "") return undefined;
   try {

@@ -31,9 +31,9 @@ export class TimerQueue {
   readonly #heap: Queued[] = [];
   #made = 0;
   #handle: NodeJS.Timeout | undefined;
-  /** When Node's timer is due; infinite without one. By `performance.now()`. */
+  /** Time at which Node's timer is due; infinite without one. By `performance.now()`. */
   #armedMs = Number.POSITIVE_INFINITY;
-  /** When the turn began whose timers run now. */
+  /** Time at which the turn began whose timers run now. */
   #turnMs = 0;
   /** True while due timers run. */
   #running = false;

@@ -15,12 +15,12 @@ export interface TransportUnderTest {
   readonly client: Transport;
   /** Address to give to `serve`. */
   readonly listen: Address;
-  /** Where nobody listens. */
+  /** Address at which nobody listens. */
   readonly absent: Address;
   dispose(): Promise<void>;
 }
 
-/** The service with only some of its handlers; the others refuse. */
+/** Returns the service with only some of its handlers; the others refuse. */
 export function servedPartly<S extends DescService>(service: S, handlers: Partial<Handlers<S>>): ServedService {
   const all: Record<string, unknown> = {};
   for (const method of service.methods) {

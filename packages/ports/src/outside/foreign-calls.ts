@@ -21,7 +21,7 @@ export interface ForeignServer {
 }
 
 export interface ForeignCalls {
-  /** A client of the service at this server. Connections are made on first use, kept, and shared by all clients of one server. */
+  /** Returns a client of the service at this server. Connections are made on first use, kept, and shared by all clients of one server. */
   client<S extends DescService>(server: ForeignServer, service: S): Client<S>;
   close(): Promise<void>;
 }

@@ -52,13 +52,13 @@ export interface OpenCompleteOptions {
   readonly replicated?: boolean;
   /** Called for each entry while all are read. If it refuses one, the store is refused. */
   readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
-  /** Lineage of a store that is empty; default: a new one. */
+  /** Lineage that an empty store gets: random bytes that its copies carry, too. Undefined: new ones are drawn. */
   readonly lineage?: Uint8Array | undefined;
   /** The store was moved away on purpose: what its mark says counts no more. Only for an empty store. */
   readonly discardMark?: boolean;
 }
 
-/** File of the mark, beside the store on the same disk. */
+/** Returns the file of the mark, beside the store on the same disk. */
 export const markPath = (name: string): string => `${name}-mark`;
 
 /** Size of the proof with its key and the store's own addition, at most. */
@@ -182,7 +182,7 @@ interface Found {
   readonly proof: Uint8Array | undefined;
 }
 
-/** The mark that counts: this process's own if it is of the same store; else no batch was acknowledged here. */
+/** Returns the mark that counts: this process's own if it is of the same store; else no batch was acknowledged here. */
 const sharedMark = (proof: StoreProof, mark: StoreProof | undefined): StoreProof =>
   mark !== undefined && equalBytes(mark.lineage, proof.lineage) ? mark : proof;
 
@@ -210,7 +210,7 @@ async function scan({ digest }: Pick<World, "digest">, store: Pick<KeyValue, "ra
   return { count, sum, proof };
 }
 
-/** Why a store with a proof is refused; undefined: it is complete. */
+/** Returns why a store with a proof is refused; undefined: it is complete. */
 export function judgeStore(
   found: Pick<StoreProof, "count" | "sum">,
   proof: StoreProof,

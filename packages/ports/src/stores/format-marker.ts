@@ -44,7 +44,7 @@ export function encodeFormatMarker(marker: FormatMarker, crc32c: (bytes: Uint8Ar
   return utf8(`${text}\n${crc32c(utf8(text)).toString(16).padStart(8, "0")}\n`);
 }
 
-/** Undefined for what `encodeFormatMarker` does not write. */
+/** Returns undefined for what `encodeFormatMarker` does not write. */
 export function decodeFormatMarker(bytes: Uint8Array, crc32c: (bytes: Uint8Array) => number): FormatMarker | undefined {
   try {
     const [text = "", checksum, end, more] = fromUtf8(bytes).split("\n");
@@ -100,7 +100,7 @@ export async function hasWritten(world: MarkerWorld, format: FormatName): Promis
   return Object.hasOwn((await readMarker(world)) ?? {}, format);
 }
 
-/** Feature level that was noted in the folder; 0: none. */
+/** Returns the feature level that was noted in the folder; 0: none. */
 export async function notedFeatureLevel(world: MarkerWorld): Promise<number> {
   return levelIn((await readMarker(world)) ?? {});
 }

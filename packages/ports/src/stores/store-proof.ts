@@ -40,7 +40,7 @@ const lineageBytes = 16;
 const payloadBytes = lineageBytes + 8 + 8 + 16;
 const framedBytes = payloadBytes + 6;
 
-/** Hash of one entry, to be added to a sum. Borrows both. */
+/** Returns the hash of one entry, to be added to a sum. Borrows both. */
 export function entryHash(digest: Digest, key: Uint8Array, value: Uint8Array): Sum {
   const bytes = new Uint8Array(4 + key.length + value.length);
   new DataView(bytes.buffer).setUint32(0, key.length);
@@ -58,11 +58,11 @@ export const sameContent = (a: Pick<StoreProof, "count" | "sum">, b: Pick<StoreP
 
 export const encodeProof = (digest: Digest, proof: StoreProof): Uint8Array => encode(digest, proofKind, proof);
 export const decodeProof = (digest: Digest, bytes: Uint8Array): Outcome<StoreProof> => decode(digest, proofKind, bytes);
-/** One slot, without the zeros behind it. */
+/** Returns one slot, without the zeros behind it. */
 export const encodeMark = (digest: Digest, proof: StoreProof): Uint8Array => encode(digest, markKind, proof);
 export const markOffset = (sequence: number): number => (sequence % 2) * markSlotBytes;
 
-/** A whole mark file whose two slots say the same. */
+/** Returns a whole mark file whose two slots say the same. */
 export function encodeMarkFile(digest: Digest, proof: StoreProof): Uint8Array {
   const file = new Uint8Array(markBytes);
   const slot = encodeMark(digest, proof);
@@ -70,7 +70,7 @@ export function encodeMarkFile(digest: Digest, proof: StoreProof): Uint8Array {
   return file;
 }
 
-/** The newest readable slot. Refused with `damaged` when there is none, or when both are of different stores. */
+/** Returns the newest readable slot. Refused with `damaged` when there is none, or when both are of different stores. */
 export function decodeMarkFile(digest: Digest, file: Uint8Array): Outcome<StoreProof> {
   const slots = [0, markSlotBytes].map((offset) => decode(digest, markKind, file.subarray(offset, offset + framedBytes)));
   const found = slots.flatMap((slot) => (slot.ok ? [slot.value] : []));

@@ -91,7 +91,7 @@ function commit(core: Core, leadership: LeaderState, index: number): void {
   else core.becomeFollower(core.term, undefined);
 }
 
-/** One tick of a leader. */
+/** Does one tick of a leader. */
 export function tickLeader(core: Core): void {
   const leadership = leading(core);
   const { electionTicks, heartbeatTicks } = core.options;

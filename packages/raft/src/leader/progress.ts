@@ -81,7 +81,7 @@ export class Progress {
     return this.#flights.length < inFlightMax && (this.#flightBytes < inFlightBytesMax || this.#flights.length === 0);
   }
 
-  /** An append with these entries was sent. */
+  /** Notes that an append with these entries was sent. */
   sent(count: number, bytes: number): void {
     if (this.state === "probe") this.paused = true;
     else if (count > 0) {
@@ -91,7 +91,7 @@ export class Progress {
     }
   }
 
-  /** The log of the follower equals the leader's up to `index`. */
+  /** Notes that the log of the follower equals the leader's up to `index`. */
   accepted(index: number, full: boolean): void {
     this.match = Math.max(this.match, index);
     if (full) this.fullMatch = Math.max(this.fullMatch, index);
@@ -122,7 +122,7 @@ export class Progress {
     this.idleHeartbeats = 0;
   }
 
-  /** A heartbeat was answered: the append that `probe` waits for may be lost, and so may the last one that was sent ahead. */
+  /** Notes that a heartbeat was answered: the append that `probe` waits for may be lost, and so may the last one that was sent ahead. */
   heartbeatAnswered(): void {
     this.paused = false;
     if (this.state === "replicate" && this.match < this.next - 1) this.nudged = true;

@@ -13,7 +13,7 @@ export interface StoredData {
   readonly appendedBytes: number;
   /** Sealed extents, in order. */
   readonly sealedExtents: readonly DataExtent[];
-  /** The bytes of all places, in order, in chunks. Throws FailureError. */
+  /** Returns the bytes of all places, in order, in chunks. Throws FailureError. */
   read(places: readonly Place[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Uint8Array>;
   /** False: the extent has left the stream, so that no row refers to it any more, and its bytes may be gone. */
   lists(extentId: number): boolean;
@@ -27,7 +27,7 @@ export class BlobData implements StoredData {
   readonly #pins: DataPins;
   readonly #nowMs: () => number;
   #leaving: ReadonlySet<number> = new Set();
-  /** Why it takes no more. */
+  /** Reason why it takes no more. */
   #closed: Failure | undefined;
 
   constructor(stream: OwnedStream | undefined, reader: ExtentReader, pins: DataPins, nowMs: () => number) {
@@ -84,7 +84,7 @@ export class BlobData implements StoredData {
     return this.sealedExtents.filter(({ extentId }) => this.#pins.isSettled(extentId));
   }
 
-  /** The bytes of these places once more, at the end, a place for each. */
+  /** Writes the bytes of these places once more, at the end, a place for each. */
   async copy(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
     const chunks: Uint8Array[] = [];
     for (const place of places) {

@@ -16,7 +16,7 @@ export interface DataPinsOptions {
   readonly rules: Rules;
   /** How long a pin holds after it was set or renewed, in milliseconds. 0: pins hold nothing. */
   readonly termMs: number;
-  /** When this owner began to serve, by its monotonic clock. */
+  /** Time at which this owner began to serve, by its monotonic clock. */
   readonly nowMs: number;
   /** Extents that the metadata say are settled. */
   readonly settled: readonly number[];

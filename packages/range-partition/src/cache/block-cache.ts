@@ -39,7 +39,7 @@ export class BlockCache {
   readonly #segmentsMax: number;
   /** Segments in the order in which they were filled; blocks go into the last one. */
   readonly #segments: Segment[] = [];
-  /** By extent and offset. */
+  /** Keyed by extent and offset. */
   readonly #slots = new Map<number, Map<number, Slot>>();
   #wantedBytes = 0;
   #pushedOutBytes = 0;
@@ -77,14 +77,14 @@ export class BlockCache {
     return this.#segments.length * this.#segmentBytes;
   }
 
-  /** A view, good until anything is put here. */
+  /** Returns a view, good until anything is put here. */
   get(place: StoredPlace): Uint8Array | undefined {
     const slot = this.#find(place);
     if (slot !== undefined) slot.used = true;
     return slot && viewOf(slot);
   }
 
-  /** Like `get`, but does not count as a use. */
+  /** Reads like `get`, but does not count as a use. */
   peek(place: StoredPlace): Uint8Array | undefined {
     const slot = this.#find(place);
     return slot && viewOf(slot);
@@ -108,7 +108,7 @@ export class BlockCache {
     else ofExtent.set(offsetBytes, slot);
   }
 
-  /** Nobody asks for it again. */
+  /** Forgets the block at a place that nobody asks for again. */
   forget(place: StoredPlace): void {
     const slot = this.#find(place);
     if (slot !== undefined) this.#remove(slot);
@@ -128,7 +128,7 @@ export class BlockCache {
     if (ofExtent?.size === 0) this.#slots.delete(extentId);
   }
 
-  /** The segment to fill next, with room for so much: one of which much is free, else a new one, else the oldest. */
+  /** Returns the segment to fill next, with room for so much: one of which much is free, else a new one, else the oldest. */
   #emptied(lengthBytes: number): Segment {
     const mayGrow = this.#segments.length < this.#segmentsMax;
     const roomiest = this.#roomiest();
@@ -147,7 +147,7 @@ export class BlockCache {
     return segment;
   }
 
-  /** With the fewest bytes that are wanted, the oldest of them. */
+  /** Returns the segment with the fewest bytes that are wanted, the oldest of them. */
   #roomiest(): Segment | undefined {
     let best: Segment | undefined;
     for (const segment of this.#segments) if (best === undefined || segment.wantedBytes < best.wantedBytes) best = segment;

@@ -65,7 +65,7 @@ export class ByteCache<T extends { readonly bytes: number }> {
     }
   }
 
-  /** The oldest, which leaves its place at once. A new walk would step over all that was deleted since the map was laid out last. */
+  /** Returns the oldest, which leaves its place at once. A new walk would step over all that was deleted since the map was laid out last. */
   #next(): [string, CachedItem<T>] {
     const next = this.#order.next();
     if (!next.done) return next.value;

@@ -18,7 +18,7 @@ export interface Filled {
 export class FillQueue {
   readonly #ranges = new Set<Filled>();
   readonly #turns = new WorkInTurn();
-  /** When all ranges were asked for last. */
+  /** Bytes that had been pushed out when all ranges were last asked for. */
   #pushedOutBytes = 0;
 
   join(range: Filled): void {
@@ -29,7 +29,7 @@ export class FillQueue {
     this.#ranges.delete(range);
   }
 
-  /** A merge has ended. */
+  /** Notes that a merge has ended. */
   refill(blocks: Pick<BlockCache, "pushedOutBytes" | "holds">): void {
     if (blocks.pushedOutBytes === this.#pushedOutBytes) return;
     let bytes = 0;

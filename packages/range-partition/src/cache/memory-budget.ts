@@ -49,7 +49,7 @@ export class MemoryBudget {
     };
   }
 
-  /** More than commits may be added to. */
+  /** True while memory tables hold more than commits may be added to. */
   get full(): boolean {
     return this.bytes > 2 * this.#bytesMax;
   }

@@ -134,7 +134,7 @@ export class Checkpoint {
     return found;
   }
 
-  /** Per key the newest version that the snapshot sees, in the range's direction. */
+  /** Yields, for each key, the newest version that the snapshot sees, in the range's direction. */
   iterate(asked: KeyRange, snapshotSequence: number): EntrySource {
     const range = this.#clipped(asked);
     if (range.reverse) return sourceOf(this.#backwards(range, snapshotSequence));
@@ -145,7 +145,7 @@ export class Checkpoint {
     );
   }
 
-  /** Every version that counts, block by block, read ahead and not kept: for merging. */
+  /** Yields every version that counts, block by block, read ahead and not kept: for merging. */
   async *versions(): AsyncGenerator<MergedBlock, void, void> {
     const index = await this.#index();
     const { low, high } = this.#bounds;
@@ -220,7 +220,7 @@ export class Checkpoint {
     return at < to ? at : undefined;
   }
 
-  /** It was merged into another, or is served elsewhere. */
+  /** Forgets what is cached of it: it was merged into another, or is served elsewhere. */
   async forget(): Promise<void> {
     const index = this.#heldIndex();
     if (index === undefined) return;
@@ -228,7 +228,7 @@ export class Checkpoint {
     await forgetBlocks(this.#storage, placesOf(index, from, to));
   }
 
-  /** [from, to) of its blocks may hold keys that count. */
+  /** Returns [from, to) of its blocks may hold keys that count. */
   #ownBlocks(index: CheckpointIndex): readonly [from: number, to: number] {
     const { low, high } = this.#bounds;
     const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
@@ -291,7 +291,7 @@ export class Checkpoint {
     return index.value;
   }
 
-  /** At once when it is in the cache. */
+  /** Returns the block, at once when it is in the cache. */
   #block(index: CheckpointIndex, at: number, background = false): Block | Promise<Block> {
     const cached = this.#storage.caches.blocks.get(index.block(at).place);
     if (!background) this.#count(cached);

@@ -20,7 +20,7 @@ export interface CheckpointRequest {
   readonly versions: AsyncIterable<Entry> | Iterable<Entry>;
   /** Called after each version: true if its row was in memory. A block with mostly such rows is put into the row data cache. */
   readonly inMemory: () => boolean;
-  /** Nothing older lies below: tombstones need not be kept. */
+  /** True if nothing older lies below, so that tombstones need not be kept. */
   readonly bottom: boolean;
   /** The keys of the partition. */
   readonly own: KeyBounds;
@@ -30,7 +30,7 @@ export interface CheckpointRequest {
   readonly restTimes: RestTimes;
 }
 
-/** Undefined when nothing was left to write, or it was given up. */
+/** Returns undefined when nothing was left to write, or it was given up. */
 export async function writeCheckpoint(
   rowData: OwnedStream,
   storage: Storage,

@@ -6,7 +6,7 @@ import { compareBytes, emptyBytes } from "@stamp/base";
 import type { Block, BlockWalk, CheckpointIndex, Entry, KeyRange } from "@stamp/lsm";
 
 export interface EntrySource {
-  /** Undefined at the end. A promise when storage has to be read; throws, or rejects with, FailureError. */
+  /** Returns undefined at the end. A promise when storage has to be read; throws, or rejects with, FailureError. */
   next(): Entry | undefined | Promise<Entry | undefined>;
 }
 

@@ -48,7 +48,7 @@ export interface Frozen {
 export interface RecordedFollowers {
   /** `hasRest`: the record has rows that parents left. */
   cursors(hasRest: boolean): FollowerCursors;
-  /** The record with these cursors is durable. */
+  /** Notes that the record with these cursors is durable. */
   recorded(cursors: FollowerCursors): void;
 }
 
@@ -194,7 +194,7 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
-  /** No more merges; one that is under way ends soon and comes to nothing. */
+  /** Stops merges; one that is under way ends soon and comes to nothing. */
   stop(): void {
     this.#stopped = true;
   }
@@ -204,7 +204,7 @@ export class Maintenance {
     this.#stopped = false;
   }
 
-  /** The state that `children` are loaded from, with the log from where it says. What is recorded later names them no more. */
+  /** Records the state that `children` are loaded from, with the log from where it says. What is recorded later names them no more. */
   async recordHandoff(children: readonly string[]): Promise<Outcome<HandoffRecord>> {
     this.#stopped = true;
     const recorded = await this.#record((checkpoints) => checkpoints, { heirs: children });
@@ -248,7 +248,7 @@ export class Maintenance {
     return !this.#stopped && this.#merging.size > 0 && this.#checkpoints.length >= mergesMax * this.#limits.checkpointsMax;
   }
 
-  /** One merge, if there is one to do. `allCached`: no row of it was read from an extent node, so all that it wrote is in the row data cache. */
+  /** Does one merge, if there is one to do. `allCached`: no row of it was read from an extent node, so all that it wrote is in the row data cache. */
   async merge(): Promise<Outcome<{ readonly allCached: boolean }>> {
     const planned = this.#plan();
     if (planned === undefined) return ok({ allCached: true });
@@ -380,7 +380,7 @@ export class Maintenance {
     return this.#drops.run(() => this.#dropUnused());
   }
 
-  /** Extents that no checkpoint refers to, wherever they lie, and in which none is being written. */
+  /** Drops extents that no checkpoint refers to, wherever they lie, and in which none is being written. */
   async #dropUnused(): Promise<void> {
     if (this.#stopped) return;
     const { rowData } = this.#streams;

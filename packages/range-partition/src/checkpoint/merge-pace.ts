@@ -33,13 +33,13 @@ export class MergePace {
     this.#sinceMs = world.clock.monotonicMs();
   }
 
-  /** An entry was worked on. A promise: the step is over, wait for it. */
+  /** Notes that an entry was worked on. A promise: the step is over, wait for it. */
   worked(bytes: number): Promise<void> | undefined {
     this.#bytes += bytes;
     return ++this.#entries < stepEntriesMax && this.#bytes < stepBytesMax ? undefined : this.step();
   }
 
-  /** A step is over: resolves when the next one may begin. */
+  /** Notes that a step is over: resolves when the next one may begin. */
   async step(): Promise<void> {
     const { clock } = this.#world;
     const workedMs = clock.monotonicMs() - this.#sinceMs;

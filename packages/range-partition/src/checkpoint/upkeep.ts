@@ -25,11 +25,11 @@ export interface Kept {
   readonly tables: MemoryTables;
   /** Budget that it shares with other partitions of the process. */
   readonly memory: MemoryBudget;
-  /** Why it has ended. */
+  /** Returns why it has ended. */
   readonly ended: () => Failure | undefined;
-  /** Why it takes no more writes. */
+  /** Returns why it takes no more writes. */
   readonly closed: () => Failure | undefined;
-  /** Why nothing in memory may be written out. */
+  /** Returns why nothing in memory may be written out. */
   readonly recorded: () => Failure | undefined;
   readonly lastTicket: () => number;
   /** Called when the active table was frozen. */
@@ -92,7 +92,7 @@ export class Upkeep {
     this.#mergesLater?.cancel();
   }
 
-  /** Nothing is begun any more: the partition has ended. */
+  /** Begins nothing any more: the partition has ended. */
   stop(): void {
     this.cancelRest();
     this.#memory.close();

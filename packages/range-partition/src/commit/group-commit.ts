@@ -52,7 +52,7 @@ export interface GroupCommitOptions {
   readonly overdueBytesMax: number;
   readonly lastSequence: number;
   readonly lastTicket: number;
-  /** How long they take. */
+  /** Durations of the appends to the commit log. */
   readonly appends: Histogram;
   readonly apply: (committed: Committed) => void;
   /** Resolves when there is memory for another group. */
@@ -78,7 +78,7 @@ const recordOverheadBytes = 64;
 
 const bytesOf = (queued: readonly Queued[]): number => queued.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Outcome of a commit that may have happened in two ways: it is certain not to have happened only if neither did. */
+/** Returns the outcome of a commit that may have happened in two ways: it is certain not to have happened only if neither did. */
 const neither = (one: Failed, other: Failed): Failed => (one.failure.applied === "no" ? other : one);
 
 export class GroupCommit {
@@ -120,7 +120,7 @@ export class GroupCommit {
     return this.#lastTicket;
   }
 
-  /** A number that no transaction had before, also under earlier owners. */
+  /** Returns a number that no transaction had before, also under earlier owners. */
   takeTicket(): number {
     this.#lastTicket += 1;
     return this.#lastTicket;
@@ -146,7 +146,7 @@ export class GroupCommit {
     );
   }
 
-  /** Why these writes can't be queued; undefined when they can. */
+  /** Returns why these writes can't be queued; undefined when they can. */
   refusal(writes: readonly RowWrite[]): Failed | undefined {
     if (this.#ended !== undefined) return { ok: false, failure: { ...this.#ended, applied: "no" } };
     const { noRoom } = this;

@@ -45,7 +45,7 @@ export class KeyLocks {
     });
   }
 
-  /** All of them, each once, or undefined: none is held then. */
+  /** Acquires all of them, each once; undefined: none is held then. */
   async acquireAll(keys: readonly Uint8Array[], timeoutMs: number): Promise<(() => void) | undefined> {
     const deadlineMs = this.#clock.monotonicMs() + timeoutMs;
     const held: (() => void)[] = [];

@@ -29,7 +29,7 @@ export class PendingWrites {
   #older: Generation = emptyGeneration();
   #sequence: number = firstSequence;
 
-  /** Newest first; without those that are empty. */
+  /** Returns the tables, newest first, without those that are empty. */
   tables(): readonly MemoryTable[] {
     const older = this.#tableOf(this.#older);
     const newer = this.#tableOf(this.#newer);

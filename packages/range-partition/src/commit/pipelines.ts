@@ -30,7 +30,7 @@ export class Pipelines {
     return this.#open.size === 0 ? undefined : this.#open.get(nameOfKey(lockKey))?.last;
   }
 
-  /** Rows that earlier transactions under this key decided and that may not be applied yet, newest first. */
+  /** Returns the rows that earlier transactions under this key decided and that may not be applied yet, newest first. */
   pending(lockKey: Uint8Array): readonly MemoryTable[] {
     return (this.#open.size === 0 ? undefined : this.#open.get(nameOfKey(lockKey))?.pending.tables()) ?? [];
   }

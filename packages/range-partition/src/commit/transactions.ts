@@ -27,9 +27,9 @@ export interface Surroundings {
   readonly transactionsMax: number;
   readonly commit: GroupCommit;
   readonly phases: StorageTimes["phases"];
-  /** Why no more begin. */
+  /** Returns why no more begin. */
   readonly closed: () => Failure | undefined;
-  /** Why none can go on. */
+  /** Returns why none can go on. */
   readonly ended: () => Failure | undefined;
   /** Reads of committed rows. */
   readonly get: (key: Uint8Array) => Promise<Uint8Array | undefined>;
@@ -104,7 +104,7 @@ export class Transactions {
     if (this.#deciding > 0 && this.#around.ended() === undefined) await this.#decided.next;
   }
 
-  /** Nobody has to wait any more: they come to nothing. */
+  /** Wakes everybody who waits for rows: their transactions come to nothing. */
   wake(): void {
     this.#emptied.notify();
     this.#decided.notify();

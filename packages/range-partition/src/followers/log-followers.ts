@@ -170,13 +170,13 @@ export class LogFollowers {
     return this.#lastTicket;
   }
 
-  /** Undefined if there is no such follower: its rows have to be scanned. */
+  /** Returns undefined if there is no such follower: its rows have to be scanned. */
   status(name: string): FollowerStatus | undefined {
     const follower = this.#followers.get(name);
     return follower && { acknowledged: follower.cursor.from, note: follower.note, pending: follower.cursor.pending };
   }
 
-  /** Commits up to this sequence were sent to the follower's destination. */
+  /** Notes that commits up to this sequence were sent to the follower's destination. */
   sent(name: string, sequence: number): void {
     this.#followers.get(name)?.cursor.sent(sequence);
   }
@@ -196,7 +196,7 @@ export class LogFollowers {
     return this.#record();
   }
 
-  /** Size of the log that is kept for the follower only, in bytes, without the extent that is written to. */
+  /** Returns the size of the log that is kept for the follower only, in bytes, without the extent that is written to. */
   backlogBytes(name: string): number {
     const from = this.#followers.get(name)?.from;
     const { extents } = this.#log;
@@ -222,7 +222,7 @@ export class LogFollowers {
     return { sequence, ...place, low: toHex(keys.low), high: toHex(keys.high), note };
   }
 
-  /** The record with these cursors is durable. */
+  /** Notes that the record with these cursors is durable. */
   recorded(cursors: FollowerCursors): void {
     for (const [name, { sequence }] of Object.entries(cursors)) this.#followers.get(name)?.cursor.recorded(sequence);
     const earliest = Math.min(this.#end, ...Object.values(cursors).map(({ sequence }) => sequence));
@@ -235,7 +235,7 @@ export class LogFollowers {
     if (place.extentId > 0) this.#marks.push({ sequence, place });
   }
 
-  /** The range has committed a group. */
+  /** Notes that the range has committed a group. */
   committed({ firstSequence, transactions, lastTicket, end }: DurableGroup): void {
     for (const [i, writes] of transactions.entries()) {
       if (this.#followers.size > 0) this.#recent.add({ sequence: firstSequence + i, lastTicket, writes });
@@ -289,7 +289,7 @@ export class LogFollowers {
     return this.#over;
   }
 
-  /** The range gives nothing more. */
+  /** Stops: the range gives nothing more. */
   stop(): void {
     this.#over = true;
     this.#wake();
@@ -318,7 +318,7 @@ export class LogFollowers {
     }
   }
 
-  /** Commits from this sequence on, as the log has them now. */
+  /** Yields commits from this sequence on, as the log has them now. */
   async *#fromLog(name: string, first: number): AsyncGenerator<LoggedCommit, void, undefined> {
     const end = this.#end;
     let next = first;

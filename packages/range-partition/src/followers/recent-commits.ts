@@ -61,7 +61,7 @@ export class RecentCommits {
     this.#bytes = 0;
   }
 
-  /** Commits from this sequence on; undefined if the first of them is not in memory any more. */
+  /** Returns the commits from this sequence on; undefined if the first of them is not in memory any more. */
   from(sequence: number): readonly LoggedCommit[] | undefined {
     const first = this.#commits[this.#gone]?.commit.sequence;
     if (first === undefined || sequence < first || sequence >= first + this.#commits.length - this.#gone) return undefined;

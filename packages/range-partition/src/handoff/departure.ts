@@ -25,7 +25,7 @@ export interface Leaver {
   readonly commit: GroupCommit;
   readonly transactions: Transactions;
   readonly data: BlobData;
-  /** Why it has ended. */
+  /** Returns why it has ended. */
   readonly ended: () => Failure | undefined;
   readonly tables: MemoryTables;
   readonly upkeep: () => Upkeep;
@@ -56,12 +56,12 @@ export class Departure {
     this.#leaver = leaver;
   }
 
-  /** Why the partition takes no more writes: it becomes other ranges. */
+  /** Returns why the partition takes no more writes: it becomes other ranges. */
   get left(): Failure | undefined {
     return this.#left;
   }
 
-  /** Why nothing in memory may be written out: a record names, or will have, what is in memory and in the log. */
+  /** Returns why nothing in memory may be written out: a record names, or will have, what is in memory and in the log. */
   get recorded(): Failure | undefined {
     return this.#left ?? (this.#record !== undefined || this.#holdsRows ? this.#becomes("others") : undefined);
   }

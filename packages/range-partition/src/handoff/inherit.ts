@@ -12,7 +12,7 @@ import type { PartitionOptions } from "../types.ts";
 import type { HandedOver } from "./hand-over.ts";
 import type { Left, LeftLog } from "./leave.ts";
 
-/** Undefined when a checkpoint can't be opened, or a parent's streams were not all resolved. */
+/** Returns undefined when a checkpoint can't be opened, or a parent's streams were not all resolved. */
 export async function inheritPartition(
   world: World,
   client: StreamClient,
@@ -55,7 +55,7 @@ function ofLog({ table: all, lastSequence, lastTicket, logBytes }: LeftLog, ownT
   return { table, lastSequence, lastTicket: Math.max(lastTicket, ownTicket), logBytes };
 }
 
-/** The list that the stream of a child has after the change; undefined when a parent's end is not known here. */
+/** Returns the list that the stream of a child has after the change; undefined when a parent's end is not known here. */
 function inherited(streams: readonly (OwnedStream | undefined)[]): readonly StreamExtent[] | undefined {
   const extents = new Map<number, StreamExtent>();
   for (const stream of streams) {

@@ -32,7 +32,7 @@ export interface ReportedRange {
 
 /** The way to the new primary. */
 export interface VersionsLink {
-  /** Version up to which each PartitionName was shipped there, in the order of the names; undefined: nothing was. */
+  /** Returns the version up to which each PartitionName was shipped there, in the order of the names; undefined: nothing was. */
   versions(
     names: readonly Uint8Array[],
     options: { readonly timeoutMs: number; readonly signal: AbortSignal },
@@ -136,7 +136,7 @@ class Batch {
     }
   }
 
-  /** In the order of the names. */
+  /** Returns the lanes in the order of the names. */
   take(): Lane[] {
     const lanes = [...this.#lanes.values()].sort((a, b) => compareBytes(a.name, b.name));
     this.#lanes = new Map();
@@ -183,7 +183,7 @@ async function reportBatch(
   return ok(rows.length);
 }
 
-/** Number of rows from a place on that one transaction writes. */
+/** Returns the number of rows from a place on that one transaction writes. */
 function fitting(rows: readonly { readonly write: RowWrite }[], at: number): number {
   let bytes = 0;
   let count = 0;
@@ -226,7 +226,7 @@ export async function forgetPage(
   return deleted.ok ? ok({ rows: rows.length, next }) : deleted;
 }
 
-/** A page of the report's rows between two keys. Throws FailureError for a damaged one. */
+/** Returns a page of the report's rows between two keys. Throws FailureError for a damaged one. */
 export async function reportPage(
   range: { scan(range: ScanRange): RowScan },
   { low, high }: { readonly low: Uint8Array; readonly high: Uint8Array },

@@ -151,7 +151,7 @@ interface Group {
   readonly rows: Row[];
 }
 
-/** Rows between two keys by PartitionName. */
+/** Returns the rows between two keys by PartitionName. */
 function groupsOf(rows: readonly Row[], from: Uint8Array, to: Uint8Array, nameOf: SeedOptions["nameOf"]): Map<string, Group> {
   const groups = new Map<string, Group>();
   for (const row of rows) {
@@ -165,7 +165,7 @@ function groupsOf(rows: readonly Row[], from: Uint8Array, to: Uint8Array, nameOf
   return groups;
 }
 
-/** PartitionNames that have rows or a seed mark here from a key on, and the key up to which they are all. */
+/** Returns PartitionNames that have rows or a seed mark here from a key on, and the key up to which they are all. */
 async function namesBetween(range: SeededRange, { high }: SeedPart, from: Uint8Array, nameOf: SeedOptions["nameOf"]) {
   const names: { readonly key: string; readonly name: Uint8Array }[] = [];
   let count = 0;

@@ -28,7 +28,7 @@ export function encodeMarker(version: RowVersion): Uint8Array {
   return writer.written.slice();
 }
 
-/** Format version, role epoch, lineage if there is one, sequence. */
+/** Writes the format version, role epoch, lineage if there is one, and sequence. */
 export function writeVersion(writer: ByteWriter, { epoch, lineage = 0, number }: RowVersion): void {
   writer.byte(lineage === 0 ? markerVersion : versionWithLineage);
   writer.varint(epoch);
@@ -36,7 +36,7 @@ export function writeVersion(writer: ByteWriter, { epoch, lineage = 0, number }:
   writer.varint(number);
 }
 
-/** Undefined: a format version that is not known. */
+/** Returns undefined for a format version that is not known. */
 export function readVersion(reader: ByteReader): RowVersion | undefined {
   const format = reader.byte();
   if (format === markerVersion) return { epoch: reader.varint(), number: reader.varint() };
@@ -50,7 +50,7 @@ export const versionToDetails = ({ epoch, lineage = 0, number }: RowVersion): Re
   heldSequence: String(number),
 });
 
-/** Undefined: the details have no version. */
+/** Returns undefined if the details have no version. */
 export function versionFromDetails(details: Readonly<Record<string, string>> = {}): RowVersion | undefined {
   const { heldEpoch, heldLineage, heldSequence } = details;
   const [epoch, lineage, number] = [heldEpoch, heldLineage, heldSequence].map(Number);

@@ -131,7 +131,7 @@ export class RangeSeeder {
     }
   }
 
-  /** The next part from a key on; `name`: the next piece of this PartitionName. */
+  /** Returns the next part from a key on; `name`: the next piece of this PartitionName. */
   async #read(low: Uint8Array, snapshot: Snapshot, lastTicket: number, name?: Uint8Array): Promise<Found> {
     const { epoch, keys, nameOf, dataBytesOf = () => 0 } = this.#options;
     const { partBytesMax = partBytesDefault, partRowsMax = partRowsDefault, partDataBytesMax = partDataBytesDefault } = this.#options;

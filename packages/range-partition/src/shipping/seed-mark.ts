@@ -16,7 +16,7 @@ export interface SeedMark {
   readonly upTo: Uint8Array;
 }
 
-/** Key of the seed mark of a PartitionName. No scan gives it: it ends as the keys of markers do. */
+/** Returns the key of the seed mark of a PartitionName. No scan gives it: it ends as the keys of markers do. */
 export function seedMarkKey(name: Uint8Array): Uint8Array {
   const begun = new Uint8Array(name.length + 1);
   begun.set(name);

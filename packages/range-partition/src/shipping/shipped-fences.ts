@@ -36,7 +36,7 @@ interface FencedRange {
   readonly tickets: Pick<GroupCommit, "lastTicket" | "raiseTicket">;
   /** Resolves when every transaction that began before is over. */
   readonly untilOver: () => Promise<void>;
-  /** Why nothing is recorded any more; undefined: it is. */
+  /** Returns why nothing is recorded any more; undefined: it is. */
   readonly ended: () => Failure | undefined;
 }
 
@@ -98,12 +98,12 @@ export class ShippedFences {
     return this.#raise(tenureKey(prefix), tenure);
   }
 
-  /** Tenure of keys that begin so, which later owners have, too; 0: none is durable. */
+  /** Returns the tenure of keys that begin so, which later owners have, too; 0: none is durable. */
   recordedTenure(prefix: Uint8Array): number {
     return this.#recorded[tenureKey(prefix)] ?? 0;
   }
 
-  /** Tenure of keys that begin so, durable or not; 0: none was told. */
+  /** Returns the tenure of keys that begin so, durable or not; 0: none was told. */
   tenure(prefix: Uint8Array): number {
     return this.#fences[tenureKey(prefix)] ?? 0;
   }
@@ -143,7 +143,7 @@ export class ShippedFences {
 
 /** Numbers of prefixes of keys: those of a key are found without a look at all. */
 class Prefixes {
-  /** By length of the prefix in hexadecimal digits, then prefix. */
+  /** Keyed by length of the prefix in hexadecimal digits, then prefix. */
   readonly #byLength = new Map<number, Map<string, number>>();
 
   add(prefix: string, number: number): void {
@@ -151,7 +151,7 @@ class Prefixes {
     this.#byLength.set(prefix.length, same.set(prefix, number));
   }
 
-  /** Highest number of the prefixes that the key begins with; -1: there is none. */
+  /** Returns the highest number of the prefixes that the key begins with; -1: there is none. */
   highest(key: Uint8Array): number {
     if (this.#byLength.size === 0) return -1;
     const text = toHex(key);

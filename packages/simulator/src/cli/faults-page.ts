@@ -54,7 +54,7 @@ const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.
 /** Path of a test without the parts that all have. */
 const shortPath = (path: string): string => path.replace(/^(packages|services)\/([^/]+)\/src\//, "$2/");
 
-/** Seed that fails without the rule, with the rules that are off as well; empty if none is known. */
+/** Returns the seed that fails without the rule, with the rules that are off as well; empty if none is known. */
 function seedOf(rule: RuleName, seeds: readonly KeptSeed[]): string {
   const mutant = mutants.find((each) => each.rules.includes(rule));
   const seed = mutant && seeds.find((each) => each.rulesOff.join("+") === [...mutant.rules, ...(mutant.backedUpBy ?? [])].join("+"));

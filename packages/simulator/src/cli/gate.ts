@@ -81,7 +81,7 @@ export async function faultsPageAsItIs(): Promise<{ readonly written: string; re
 const isOf = (seed: KeptSeed, mutant: Mutant): boolean =>
   seed.workload === mutant.workload && seed.rulesOff.join("+") === rulesOffFor(mutant).join("+");
 
-/** Seed that caught the mutant last time, if it is of the same workload and focus. */
+/** Returns the seed that caught the mutant last time, if it is of the same workload and focus. */
 const knownSeed = ({ workload, focus }: Mutant, before: KeptSeed | undefined): number | undefined =>
   before !== undefined && before.workload === workload && before.focus === focus ? before.seed : undefined;
 

@@ -31,7 +31,7 @@ export class BlobsAt {
     return new BlobsAt(stamp, new HttpClient(sim, sim.world(name), name, door, "blob", 20_000));
   }
 
-  /** `path` begins with a slash. */
+  /** Asks over HTTP. `path` begins with a slash. */
   async ask(method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: Uint8Array): Promise<Received> {
     const received = await this.#http.request(method, path, { "x-ms-version": version, ...headers }, body);
     assert.ok(received, `${method} ${path} is not answered`);
@@ -60,7 +60,7 @@ export class BlobsAt {
     return `${status} ${short} ${sumOf(body)} ${JSON.stringify(told.sort())}`;
   }
 
-  /** Every blob of a container with its snapshots, metadata, tags, uncommitted and deleted ones, as the list tells them. */
+  /** Returns every blob of a container with its snapshots, metadata, tags, uncommitted and deleted ones, as the list tells them. */
   async list(container: string): Promise<string> {
     const include = "snapshots,metadata,tags,uncommittedblobs,deleted,versions,copy";
     const listed = await this.done("GET", `/${container}?restype=container&comp=list&include=${include}`);
@@ -79,7 +79,7 @@ function sumOf(body: Uint8Array): string {
   return `${body.length} bytes ${sum}`;
 }
 
-/** Bytes that no other name and number has. */
+/** Returns the bytes that no other name and number has. */
 export function bytesOf(name: string, lengthBytes: number): Uint8Array {
   const seed = utf8(name);
   return Uint8Array.from({ length: lengthBytes }, (_, i) => ((seed[i % seed.length] ?? 0) + i * 13 + (i >>> 8)) & 0xff);

@@ -104,7 +104,7 @@ export class OneStamp {
     return this.#at("partition-server", i);
   }
 
-  /** Name of the i-th process of a role, from 1 on. */
+  /** Returns the name of the i-th process of a role, from 1 on. */
   process(role: string, i: number): string {
     return this.#at(role, i);
   }
@@ -202,7 +202,7 @@ export class OneStamp {
     assert(done.case === "changed", `a write was answered by ${done.case}`);
   }
 
-  /** The entity, with its timestamp, as a text; undefined if it is not there. */
+  /** Returns the entity, with its timestamp, as a text; undefined if it is not there. */
   async read(key: EntityAt): Promise<string | undefined> {
     const table = await this.#located(false);
     if (table === undefined) return undefined;
@@ -233,19 +233,19 @@ export class OneStamp {
     return geoRole === "" ? "primary" : (JSON.parse(geoRole) as { role: string }).role;
   }
 
-  /** How far the copy at the other stamp is, as this stamp's manager puts it together; undefined: it does not answer. */
+  /** Returns how far the copy at the other stamp is, as this stamp's manager puts it together; undefined: it does not answer. */
   async progress() {
     const asked = await this.accounts.getShipping({ account }, { timeoutMs: 5_000 });
     return asked.ok ? asked.value : undefined;
   }
 
-  /** Last Sync Time of the copy here, in milliseconds since 1970; undefined: it is not known. */
+  /** Returns Last Sync Time of the copy here, in milliseconds since 1970; undefined: it is not known. */
   async lastSyncMs(): Promise<number | undefined> {
     const asked = await this.accounts.getCopy({ account }, { timeoutMs: 3_000 });
     return asked.ok && asked.value.lastSyncMs !== undefined ? Number(asked.value.lastSyncMs) : undefined;
   }
 
-  /** Facts about the shipping of every range, as the partition servers tell them. */
+  /** Returns the facts about the shipping of every range, as the partition servers tell them. */
   shipping(): readonly ShippingFact[] {
     return [1, 2].flatMap((i) => (this.#sim.role(this.server(i))?.status.facts.shipping ?? []) as readonly ShippingFact[]);
   }

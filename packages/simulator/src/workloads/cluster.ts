@@ -293,7 +293,7 @@ export function simulatedCluster(sim: Simulation, options: Partial<ClusterOption
   return { ...asCluster(builder), frontEnd, account: name, accountKey };
 }
 
-/** How the path of an extent's file ends on a node's disk (docs/formats/extent.md). */
+/** Returns how the path of an extent's file ends on a node's disk (docs/formats/extent.md). */
 export const extentFileName = (extentId: bigint): string => `${extentId.toString(16).padStart(14, "0")}.extent`;
 
 const asCluster = (builder: Builder): SimulatedCluster => ({

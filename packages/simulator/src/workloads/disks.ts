@@ -43,7 +43,7 @@ export async function diskWorkload(sim: Simulation, tally: Tally): Promise<void>
   await new Disks(sim, tally, cluster, extents, judge.places()).run();
 }
 
-/** The extents of a stream, sealed and in files. */
+/** Returns the extents of a stream, sealed and in files. */
 async function written(sim: Simulation, cluster: SimulatedCluster, judge: StreamJudge): Promise<readonly ExtentLocation[]> {
   const endMs = sim.nowMs + fillMs;
   const owner = new RawOwner(sim.world("owner"), cluster.lockService, stream, 1, judge);
@@ -61,7 +61,7 @@ class Disks {
   readonly #nodes: readonly string[];
   readonly #extents: ReadonlyMap<bigint, ExtentLocation>;
   readonly #places: readonly Place[];
-  /** By node: the extent of which somebody always wants more. */
+  /** Keyed by node: the extent of which somebody always wants more. */
   readonly #wanted = new Map<string, bigint>();
   /** The last of them. */
   #hanging: { readonly sinceMs: number; readonly untilMs: number } | undefined;

@@ -68,7 +68,7 @@ class Caller {
   readonly #name: string;
   readonly #client: Client<typeof LockService>;
   readonly #judges: ReadonlyMap<string, LockJudge>;
-  /** By lease: the last epoch that it was told of. */
+  /** Keyed by lease: the last epoch that it was told of. */
   readonly #epochs = new Map<string, number>();
 
   constructor(sim: Simulation, tally: Tally, name: string, lockService: string, judges: ReadonlyMap<string, LockJudge>) {

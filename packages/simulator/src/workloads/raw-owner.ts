@@ -67,7 +67,7 @@ export class RawOwner {
     this.#manager = new LeaderCalls(world, { lockService, leaseName: "stream-manager" });
   }
 
-  /** The list as it is given to this owner; undefined when the stream is another's by now. */
+  /** Returns the list as it is given to this owner; undefined when the stream is another's by now. */
   async open(): Promise<StreamInfo | undefined> {
     const request = { name: this.stream, ownerEpoch: BigInt(this.epoch), create: true };
     const endMs = this.#world.clock.monotonicMs() + this.#patienceMs;

@@ -97,7 +97,7 @@ class StickyClient {
     this.#account = account;
   }
 
-  /** Undefined: it is not served here, or not known to be. */
+  /** Returns undefined if it is not served here, or not known to be. */
   async createContainer(): Promise<bigint | undefined> {
     const result = await this.#ask({ case: "createContainer", value: { account: this.#account, container } });
     return typeof result !== "string" && result?.case === "container" ? result.value.incarnation : undefined;
@@ -138,7 +138,7 @@ class StickyClient {
     };
   }
 
-  /** Undefined: it was not done, and says nothing of the blob. */
+  /** Returns undefined if it was not done, and says nothing of the blob. */
   async #execute(kind: OperationInit["kind"]): Promise<BlobAnswer | undefined> {
     const result = await this.#ask(kind);
     if (result === undefined) return undefined;
@@ -157,7 +157,7 @@ class StickyClient {
     }
   }
 
-  /** Undefined: it was not done. */
+  /** Returns undefined if it was not done. */
   async #ask(kind: OperationInit["kind"]): Promise<OperationResult["kind"] | "unknown" | undefined> {
     if (this.#rangeVersion === undefined && !(await this.#look())) return undefined;
     const request = { rangeId, rangeVersion: this.#rangeVersion as bigint, operation: { kind } as OperationInit };
@@ -167,7 +167,7 @@ class StickyClient {
     return outcome.failure.applied === "unknown" ? "unknown" : undefined;
   }
 
-  /** Undefined: they can't be had now, or not any more. */
+  /** Returns undefined if they can't be had now, or not any more. */
   async #bytesOf({ inline, places, extents }: BlobContent): Promise<Uint8Array | undefined> {
     if (places.length === 0) return inline;
     const parts: Uint8Array[] = [];

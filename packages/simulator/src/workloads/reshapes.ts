@@ -13,11 +13,11 @@ export interface ReshapeOptions {
   readonly table: "Blob" | "Entity" | "Message";
   /** A key at which a PartitionName could start; undefined: none is known yet. */
   readonly key: (prng: Prng) => Uint8Array | undefined;
-  /** How likely it is among faults; 4 is as likely as a cut. */
+  /** Weight of a split, merge or move when the next fault is drawn; a cut link has 4. */
   readonly weight: number;
-  /** Ranges are moved only: for clients that know one range by its id. */
+  /** True if ranges are only moved, for clients that know one range by its id. */
   readonly movesOnly?: boolean;
-  /** Ranges are not merged. */
+  /** True if ranges are not merged. */
   readonly neverMerges?: boolean;
 }
 
@@ -29,7 +29,7 @@ const askTimeoutMs = 1_000;
 const reshapeTimeoutMs = 20_000;
 
 export class Reshapes {
-  /** By what was asked and how it went. */
+  /** Keyed by what was asked and how it went. */
   readonly counts: Record<string, number> = {};
   readonly #sim: Simulation;
   readonly #options: ReshapeOptions;
@@ -65,7 +65,7 @@ export class Reshapes {
     return this.#merging;
   }
 
-  /** Ranges as the leading manager has them; undefined if nobody answered. */
+  /** Returns the ranges as the leading manager has them; undefined if nobody answered. */
   async ranges(): Promise<readonly RangePartition[] | undefined> {
     return (await this.#map())?.ranges;
   }

@@ -66,7 +66,7 @@ class Restarts {
   readonly #prng: Prng;
   readonly #client: BlobClient;
   readonly #metadata: MetadataClient;
-  /** By blob: the last write that was acknowledged, and later ones of which nobody knows. */
+  /** Keyed by blob: the last write that was acknowledged, and later ones of which nobody knows. */
   readonly #writes = new Map<string, Set<number>>();
   /** Processes that are none of the cluster's: they have to go before it is whole again. */
   readonly #strangers: string[] = [];
@@ -225,7 +225,7 @@ class Restarts {
     for (const name of stay) this.#goesLater(name, 15_000);
   }
 
-  /** The same name twice: another machine, at an address of its own, with an empty disk or a copy of the first one's. */
+  /** Starts a second process under the name of one that runs: another machine, with an empty disk or a copy of the first one's. */
   #secondProcess(): void {
     const sim = this.#sim;
     const of = this.#prng.pick(this.#cluster.processes.filter((name) => holdsLease.test(name)));
@@ -322,7 +322,7 @@ class Restarts {
     if (!this.#cluster.ready()) throw new BrokenPromise(`no longer served: ${await this.#why()}`);
   }
 
-  /** Number of ranges that the leading manager has; 0 if nobody leads. */
+  /** Returns the number of ranges that the leading manager has; 0 if nobody leads. */
   #ranges(): number {
     for (const name of this.#cluster.processes) {
       const facts = name.startsWith("partition-manager-") ? this.#sim.role(name)?.status.facts : undefined;
@@ -331,7 +331,7 @@ class Restarts {
     return 0;
   }
 
-  /** How many owner epochs the metadata store has given out. */
+  /** Returns how many owner epochs the metadata store has given out. */
   async #minted(): Promise<number> {
     for (;;) {
       const held = await this.#metadata.get(["partition-manager/owner-epoch"], 1_000);

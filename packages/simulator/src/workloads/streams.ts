@@ -92,7 +92,7 @@ export interface Scene {
   readonly lockService: string;
   readonly faults: Faults;
   readonly judge: StreamJudge;
-  /** When they end, in milliseconds of virtual time. */
+  /** Time at which they end, in milliseconds of virtual time. */
   readonly endMs: number;
   /** Longest rest between two appends, in milliseconds. */
   readonly restMs: number;
@@ -232,7 +232,7 @@ async function filesAreThere(sim: Simulation, world: World, cluster: SimulatedCl
   }
 }
 
-/** All blocks of one replica; the reason when it can't be read. */
+/** Returns all blocks of one replica; the reason when it can't be read. */
 async function rawContent(world: World, address: string, extentId: bigint, lengthBytes: number): Promise<Uint8Array | string> {
   const content = new Uint8Array(lengthBytes);
   const client = world.transport.client(address, ExtentNode);

@@ -59,7 +59,7 @@ export class ExtentReader {
     }
   }
 
-  /** The bytes of a place (at most 4 MiB, inside one block). Borrowed from the message they came in. */
+  /** Returns the bytes of a place (at most 4 MiB, inside one block). Borrowed from the message they came in. */
   async read(place: Place, options: ReadOptions): Promise<Outcome<Uint8Array>> {
     if (place.lengthBytes < 1 || place.lengthBytes > readBytesMax) {
       return refused("invalidArgument", "badRequest", `a read of ${place.lengthBytes} bytes`);
@@ -79,7 +79,7 @@ export class ExtentReader {
     return answer.ok ? exactly(answer.value.payload, place.lengthBytes, address) : answer;
   }
 
-  /** The bytes of a run of places (see place-runs.ts), in one call. */
+  /** Returns the bytes of a run of places (see place-runs.ts), in one call. */
   async #readRun(run: PlaceRun, options: ReadOptions): Promise<Outcome<Uint8Array>> {
     const first = run[0];
     if (run.length === 1) return this.read(first, options);
@@ -117,7 +117,7 @@ export class ExtentReader {
     return ok(concatBytes(run.map(piece)));
   }
 
-  /** Whole blocks from a block's header on, of a sealed extent of this length. */
+  /** Returns the whole blocks from a block's header on, of a sealed extent of this length. */
   async readBlocks(
     extentId: number,
     offsetBytes: number,

@@ -63,13 +63,13 @@ export class HedgeBudget {
     return { reads: this.#reads, hedges: this.#hedges, won: this.#won, denied: this.#denied, patience: this.#patience };
   }
 
-  /** A read begins. */
+  /** Notes that a read begins. */
   read(): void {
     this.#reads += 1;
     this.#tokens = Math.min(burst, this.#tokens + share);
   }
 
-  /** Factor for the usual time of a node, after which a read is hedged. */
+  /** Returns the factor for the usual time of a node, after which a read is hedged. */
   patience(nowMs: number): number {
     while (this.#patience > 1 && nowMs - this.#lostMs >= calmMs) {
       this.#patience /= 2;
@@ -103,7 +103,7 @@ export class HedgeBudget {
     this.#overdue -= 1;
   }
 
-  /** A read was answered by `hedges` hedges. */
+  /** Notes that a read was answered by `hedges` hedges. */
   won(hedges: number): void {
     if (hedges === 0) return;
     this.#won += hedges;
@@ -111,7 +111,7 @@ export class HedgeBudget {
     this.unjudged(hedges);
   }
 
-  /** A read ended before anybody knew whether its hedges came to something: they are not counted. */
+  /** Notes that a read ended before anybody knew whether its hedges came to something: they are not counted. */
   unjudged(hedges: number): void {
     this.#tokens = Math.min(burst, this.#tokens + hedges);
     for (const again of this.#waiting) {
@@ -127,7 +127,7 @@ export class HedgeBudget {
     return () => this.#waiting.delete(again);
   }
 
-  /** A read was hedged, and its node answered before. */
+  /** Notes that a read was hedged, and its node answered before. */
   lost(hedges: number, nowMs: number): void {
     if (hedges === 0) return;
     this.#patience = Math.min(patienceMax, this.#patience * 2);

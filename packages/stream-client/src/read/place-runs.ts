@@ -19,7 +19,7 @@ export type PlaceRun = readonly [Place, ...Place[]];
 
 export const lengthOfRun = (run: PlaceRun): number => run.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
 
-/** All bytes of the places, in order. A run of more than one place has at most `bytesMax` bytes. */
+/** Yields all bytes of the places, in order. A run of more than one place has at most `bytesMax` bytes. */
 export function* runsOfPlaces(places: Iterable<Place>, bytesMax: number): Generator<PlaceRun, undefined> {
   let run: [Place, ...Place[]] | undefined;
   let [beginBytes, endBytes, lengthBytes] = [0, 0, 0];

@@ -6,7 +6,10 @@ import type { ExtentReader } from "./extent-reader.ts";
 
 const readChunkBytes = 1024 * 1024;
 
-/** Every block, in order, of the first extent from this offset on, at which a block's header begins. Reads one chunk ahead. Throws FailureError. */
+/**
+ * Yields every block, in order, of the first extent from this offset on, at which a block's header begins. Reads one chunk ahead. Throws
+ * FailureError.
+ */
 export async function* readSealed(
   reader: ExtentReader,
   extents: readonly StreamExtent[],

@@ -82,7 +82,7 @@ export class NodeHistories {
     node.failures = Math.min(node.failures + 1, 8);
   }
 
-  /** Time after which a read of so many bytes is late at this node, in ms. */
+  /** Returns the time after which a read of so many bytes is late at this node, in ms. */
   hedgeMs(address: string, bytes = 0): number {
     return this.#nodes.get(address)?.[sizeOf(bytes)].hedgeMs ?? hedgeStartMs;
   }
@@ -101,12 +101,12 @@ export class NodeHistories {
     return isSecondQuicker ? [second, first, ...others] : rotated;
   }
 
-  /** Number of failures lately; halved by every success. */
+  /** Returns the number of failures lately; halved by every success. */
   failures(address: string): number {
     return this.#nodes.get(address)?.failures ?? 0;
   }
 
-  /** Fewest failures first, then those that answered quickest lately. Those of which nothing is known come before them, to be known. */
+  /** Sorts by fewest failures, then those that answered quickest lately. Those of which nothing is known come before them, to be known. */
   quickestFirst<T>(items: readonly T[], addressOf: (item: T) => string, nowMs: number): T[] {
     const recentMs = (item: T): number => {
       const known = this.#recentMs(addressOf(item), nowMs);
@@ -174,7 +174,7 @@ class Hedges {
     return this.#isOverdue;
   }
 
-  /** The read is over. `won`: a hedge gave the answer. `unjudged`: it was cancelled while the node before was silent. */
+  /** Notes that the read is over. `won`: a hedge gave the answer. `unjudged`: it was cancelled while the node before was silent. */
   end(result: "won" | "lost" | "unjudged"): void {
     this.#endPlace();
     if (result === "won") this.#budget?.won(this.#taken);

@@ -27,7 +27,7 @@ export interface FoundFragment extends FragmentPlace {
 
 export interface ChosenFragments {
   readonly profile: Profile;
-  /** By the index in the code; undefined where no node has one. */
+  /** Indexed by the index in the code; undefined where no node has one. */
   readonly fragments: readonly (FragmentPlace | undefined)[];
 }
 

@@ -6,7 +6,7 @@ import { type Checksum, frameRecord, fromUtf8, type Outcome, ok, refused, unfram
 
 /** A look over all extents. */
 export interface SavedLook {
-  /** When, in milliseconds since 1970. */
+  /** Time of the look, in milliseconds since 1970. */
   readonly wallMs: number;
   /** Highest number of an extent that existed. */
   readonly lastId: number;

@@ -7,7 +7,7 @@ import { type Checksum, frameRecord, fromUtf8, type Outcome, ok, refused, unfram
 export interface CodingPause {
   /** Name and reason of the person; may be empty. */
   readonly note: string;
-  /** When, in milliseconds since 1970. */
+  /** Time at which the policy was paused, in milliseconds since 1970. */
   readonly wallMs: number;
 }
 

@@ -26,7 +26,7 @@ const placeOf = ({ nodeId, diskId }: ReplicaPlace): ReplicaPlace => ({ nodeId, d
 const conflict = (message: string) => refused("aborted", "conflict", message);
 const change = (record: ExtentRecord): Outcome<TransactionPlan> => ok({ changes: [{ kind: "extent", record }], reads: [] });
 
-/** Why an extent can't be coded now; undefined: it can. */
+/** Returns why an extent can't be coded now; undefined: it can. */
 export function notCodable(extent: ExtentRecord | undefined): string | undefined {
   if (extent?.phase !== "sealed") return "it is not sealed";
   if (extent.coded !== undefined) return "it is coded";
@@ -39,7 +39,7 @@ export function notCodable(extent: ExtentRecord | undefined): string | undefined
   return undefined;
 }
 
-/** Why an extent can't be decoded now; undefined: it can. */
+/** Returns why an extent can't be decoded now; undefined: it can. */
 export function notDecodable(extent: ExtentRecord | undefined): string | undefined {
   if (extent?.phase !== "sealed" || extent.coded === undefined) return "it is not coded";
   return extent.attempt === undefined ? undefined : `an attempt is under way: ${extent.attempt.kind}`;
@@ -111,7 +111,7 @@ function goneAtBegin(extent: ExtentRecord, begun: AttemptRecord, rules: Rules): 
   return rules.on("fragmentsGoAfterAbort") ? kept : withRemoved(kept, filesOf(begun));
 }
 
-/** Fragments that an attempt makes. A decoding makes none. */
+/** Returns the fragments that an attempt makes. A decoding makes none. */
 const filesOf = (attempt: AttemptRecord): FragmentPlace[] =>
   attempt.kind === "decode" ? [] : targetsOf(attempt).map((target) => ({ ...target, version: attempt.version }));
 
@@ -201,7 +201,7 @@ export function planAbandonAttempt(state: StreamState, id: ExtentId, attemptVers
   return change({ ...withoutAttempt(extent), version: extentVersion(extent.version + 1) });
 }
 
-/** The record without its attempt; the files of the attempt are recorded as removed. The same record if it has none. */
+/** Returns the record without its attempt; the files of the attempt are recorded as removed. The same record if it has none. */
 export function withoutAttempt(extent: ExtentRecord): ExtentRecord {
   const { attempt, ...rest } = extent;
   if (attempt === undefined) return extent;

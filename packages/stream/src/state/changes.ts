@@ -53,7 +53,7 @@ export function removalOf(key: string): Removal | undefined {
 export const isRemoval = (change: RecordChange): change is Removal =>
   change.kind === "removeStream" || change.kind === "removeExtent" || change.kind === "removeSegment";
 
-/** Keys whose versions are conditions of the plan's transaction. */
+/** Returns the keys whose versions are conditions of the plan's transaction. */
 export const keysOf = (plan: TransactionPlan): string[] => [...plan.changes.map(changedKey), ...plan.reads];
 
 const segmentKeyPrefix = segmentKey(0).replace(/\d+$/, "");

@@ -107,7 +107,7 @@ export class EtcdState {
     return ok({ succeeded, responses, header: this.header });
   }
 
-  /** All keys as they are now. */
+  /** Returns all keys as they are now. */
   saved(): unknown {
     return this.#keys;
   }

@@ -64,7 +64,7 @@ export class EventLog {
     return (this.#a >>> 0).toString(16).padStart(8, "0") + (this.#b >>> 0).toString(16).padStart(8, "0");
   }
 
-  /** The last lines, oldest first. */
+  /** Returns the last lines, oldest first. */
   lines(lastMax = Number.MAX_SAFE_INTEGER): string[] {
     const ordered = [...this.#kept.slice(this.#next), ...this.#kept.slice(0, this.#next)];
     return ordered.slice(Math.max(0, ordered.length - lastMax)).map(line);

@@ -48,7 +48,7 @@ export class EventQueue {
     if (this.#cancelled > 1024 && this.#cancelled * 2 > this.#heap.length) this.#sweep();
   }
 
-  /** The next event that was not cancelled, taken out. */
+  /** Returns the next event that was not cancelled, taken out. */
   take(): SimEvent | undefined {
     const heap = this.#heap;
     while (heap.length > 0) {

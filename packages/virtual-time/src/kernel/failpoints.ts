@@ -83,7 +83,7 @@ export class Failpoints {
     return this.#action(options.weights);
   }
 
-  /** By name: how often it was reached while armed, and struck. */
+  /** Returns, by name, how often a point was reached while armed, and struck. */
   hits(): Record<string, { readonly reached: number; readonly struck: number }> {
     return Object.fromEntries([...this.#points].map(([name, { reached, struck }]) => [name, { reached, struck }]));
   }
@@ -101,7 +101,7 @@ export class Failpoints {
 
 const shapes = new Map<string, string>();
 
-/** A path without its numbers, a method without its package, so that all journal segments are one point. */
+/** Returns a path without its numbers, a method without its package, so that all journal segments are one point. */
 export function shapeOf(text: string): string {
   let shape = shapes.get(text);
   if (shape === undefined) {

@@ -26,7 +26,7 @@ export class Priorities {
     for (const process of this.#prng.shuffle([...processes])) this.#fall(process);
   }
 
-  /** The next change, if its time has come: which process fell. */
+  /** Returns the next change, if its time has come: which process fell. */
   change(nowMs: number, processes: readonly SimProcess[]): string | undefined {
     if (this.#changesAtMs.length === 0 || nowMs < (this.#changesAtMs[0] as number)) return undefined;
     this.#changesAtMs.shift();

@@ -121,7 +121,7 @@ export class Incarnation {
     if (event) this.#scheduler.cancel(event);
   }
 
-  /** The result of `work`, done `delayUs` later; never for a dead one. */
+  /** Returns the result of `work`, done `delayUs` later; never for a dead one. */
   later<T>(delayUs: number, kind: string, detail: string, work: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.schedule(delayUs, kind, detail, () => {

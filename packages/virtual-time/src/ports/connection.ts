@@ -10,7 +10,7 @@ import type { ServerCall } from "./server-call.ts";
 
 export interface ClientCall {
   readonly id: number;
-  /** The connection is gone; `sent` says whether the request had left. */
+  /** Notes that the connection is gone; `sent` says whether the request had left. */
   lost(sent: boolean): void;
 }
 

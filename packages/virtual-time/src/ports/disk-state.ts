@@ -105,7 +105,7 @@ export class SimDiskState {
     );
   }
 
-  /** The first bytes of a file as the machine sees them. */
+  /** Returns the first bytes of a file as the machine sees them. */
   headOf(path: string, lengthBytes: number): Uint8Array {
     return this.#names.get(path)?.read(0, lengthBytes) ?? new Uint8Array(0);
   }
@@ -119,7 +119,7 @@ export class SimDiskState {
     };
   }
 
-  /** A new, empty disk. */
+  /** Makes the disk new and empty. */
   wipe(): void {
     this.#names = new Map();
     this.#durableNames = new Map();
@@ -176,7 +176,7 @@ export class SimDiskState {
     return at < 0 ? undefined : this.#planned.splice(at, 1)[0]?.kind;
   }
 
-  /** How much of a write that fails was done. */
+  /** Returns how much of a write that fails was done. */
   partOf(length: number): number {
     return this.#prng.below(length + 1);
   }

@@ -54,7 +54,7 @@ export type Method = DescService["methods"][number];
 export interface SimListener {
   readonly address: Address;
   readonly incarnation: Incarnation;
-  /** By `package.Service/Method`. */
+  /** Keyed by `package.Service/Method`. */
   readonly methods: ReadonlyMap<string, ServedMethod>;
   open: boolean;
 }
@@ -130,7 +130,7 @@ export class Network {
     this.#stalled.delete(pipe);
   }
 
-  /** Time that a message from one process to another takes now, in microseconds. */
+  /** Returns the time that a message from one process to another takes now, in microseconds. */
   linkDelayUs(from: string, to: string): number {
     const delayUs = this.delayUs();
     return this.slowLinks.size === 0 ? delayUs : delayUs + (this.slowLinks.get(`${from}>${to}`) ?? 0);

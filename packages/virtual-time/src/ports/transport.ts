@@ -82,7 +82,7 @@ export class SimTransport implements Transport {
     return this.incarnation.later(0, "close", "transport", () => {});
   }
 
-  /** The open or opening connection of a lane. */
+  /** Returns the open or opening connection of a lane. */
   connection(address: Address, lane: Lane): Connection {
     const key = `${lane} ${address}`;
     const known = this.#connections.get(key);

@@ -85,7 +85,7 @@ export const lost = (key: string, address: Address): Outcome<never> =>
 export const neverSent = (key: string, address: Address): Outcome<never> =>
   refused("unavailable", "connectFailed", `${key}: no connection to ${address}`);
 
-/** Gives the payload of a request back. */
+/** Overwrites the payload of a request that its handler gave back, as the next frame in the same memory would. */
 function spoil(network: Network, request: Message): void {
   network.payloadsGivenBack += 1;
   const { payload } = request as Message & { readonly payload?: Uint8Array | readonly Uint8Array[] };

@@ -41,7 +41,7 @@ export class InPlaceWrites {
     this.#files = files;
   }
 
-  /** How long a write that comes now will probably take. */
+  /** Returns how long a write that comes now will probably take. */
   expectedMs(lengthBytes: number): number {
     return (this.queuedBytes + lengthBytes) * this.#msPerByte;
   }

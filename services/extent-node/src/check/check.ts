@@ -17,7 +17,7 @@ import { verifyReplica } from "./verify.ts";
 
 const limitMax = 1_000;
 const limitDefault = 100;
-/** After this the rest is for the next page. */
+/** Time after which the rest is left to the next page, in milliseconds. */
 const pageMs = 2_000;
 const strayMax = 1_000;
 

@@ -38,7 +38,7 @@ export interface CheckedDisk {
 export interface OfflineParts {
   readonly world: World;
   readonly nodeId: string;
-  /** When the journal has a disk of its own. */
+  /** Disk of the journal, if it has one of its own. */
   readonly journalDisk?: Disk;
 }
 
@@ -198,7 +198,7 @@ export interface RebuiltDisk {
   readonly replayedRecords: number;
 }
 
-/** The extent table anew from extent files and journal. The node that opens it learns its SM term before it obeys anybody. */
+/** Makes the extent table anew from extent files and journal. The node that opens it learns its SM term before it obeys anybody. */
 export async function rebuildDisk({ world, nodeId, journalDisk }: OfflineParts): Promise<Outcome<RebuiltDisk>> {
   const refusal = await refuseNewerDisk(world, journalDisk ?? world.disk);
   if (!refusal.ok) return refusal;

@@ -31,7 +31,7 @@ export interface FileWrite {
 
 interface Handle {
   readonly opening: Promise<DiskFile>;
-  /** When it is open. */
+  /** The open file; undefined while it is closed. */
   file: DiskFile | undefined;
   users: number;
 }
@@ -120,7 +120,7 @@ export class ExtentFiles {
     if (this.#handles.has(path)) this.#present.add(path);
   }
 
-  /** A new, empty file. */
+  /** Makes a new, empty file. */
   async create(path: string, id: ExtentId): Promise<void> {
     await this.with(path, true, (file) => file.allocate(extentContentOffset));
     await this.#disk.syncFolder(extentFolder(id));
@@ -162,7 +162,7 @@ export class ExtentFiles {
     return this.with(path, true, (file) => this.#queue.run(io, bytes, () => file.write(extentContentOffset + offsetBytes, chunks)));
   }
 
-  /** One operation: all of it is durable afterwards, the file's new length included. */
+  /** Does one operation: all of it is durable afterwards, the file's new length included. */
   writeSynced(path: string, writes: readonly FileWrite[], io: Io = appendIo): Promise<void> {
     const bytes = writes.reduce((sum, { chunks }) => sum + totalLength(chunks), 0);
     this.writtenBytes += bytes;
@@ -178,7 +178,7 @@ export class ExtentFiles {
     return this.with(path, false, (file) => this.#queue.run(io, 0, () => file.sync()));
   }
 
-  /** Nothing lies beyond this length afterwards. */
+  /** Cuts the file, so that nothing lies beyond this length. */
   async truncate(id: ExtentId, lengthBytes: number): Promise<void> {
     await this.with(extentPath(id), false, async (file) => {
       const end = extentContentOffset + lengthBytes;
@@ -202,7 +202,7 @@ export class ExtentFiles {
     if (await this.#disk.exists(copyPath(id))) await this.#disk.remove(copyPath(id));
   }
 
-  /** The finished copy, if there is one, takes the place of the extent file. */
+  /** Puts the finished copy, if there is one, in the place of the extent file. */
   async adoptCopy(id: ExtentId): Promise<void> {
     await this.close(copyPath(id));
     if (!(await this.#disk.exists(copyPath(id)))) return;

@@ -39,7 +39,7 @@ export class ExtentStore {
   readonly #config: StoreConfig;
   #journal: Journal | undefined;
   readonly #dirty: Set<LocalExtent> = new Set();
-  /** By segment generation: the extents whose records it holds. */
+  /** Keyed by segment generation: the extents whose records it holds. */
   readonly #touched: Map<number, Set<LocalExtent>> = new Map();
   #flushers = 0;
   #gathering: Timer | undefined;
@@ -81,7 +81,7 @@ export class ExtentStore {
     return this.#room.next;
   }
 
-  /** A durable append. */
+  /** Notes a durable append. */
   appended(extent: LocalExtent, generation: number, append: PendingAppend): void {
     if (extent.removed) return;
     if (extent.replica.state === "sealed" && append.endBytes > extent.replica.endBytes) return;
@@ -91,14 +91,14 @@ export class ExtentStore {
     this.#touch(extent, generation);
   }
 
-  /** The replica's durable state changed. */
+  /** Notes that the replica's durable state changed. */
   changed(extent: LocalExtent, generation: number): void {
     extent.stateDirty = true;
     this.extents.stateChanged(extent);
     this.#touch(extent, generation);
   }
 
-  /** The header on disk is not what it should be. */
+  /** Writes the header again, because the one on disk is not what it should be. */
   rewriteHeader(extent: LocalExtent): Promise<void> {
     extent.stateDirty = true;
     return this.flush(extent);
@@ -115,14 +115,14 @@ export class ExtentStore {
     this.#freed();
   }
 
-  /** The file was completed from other replicas up to this length. */
+  /** Notes that the file was completed from other replicas up to this length. */
   replaced(extent: LocalExtent, lengthBytes: number): void {
     extent.index = undefined;
     this.#unload(extent);
     extent.flushedBytes = lengthBytes;
   }
 
-  /** Another replica takes the place of this one: nothing more of it is written. */
+  /** Abandons the replica: another one takes its place, and nothing more of it is written. */
   abandon(extent: LocalExtent): void {
     for (const append of extent.pending) this.#pendingBytes -= inMemory(append);
     extent.pending = [];
@@ -270,7 +270,7 @@ export class ExtentStore {
     if (extent.stateDirty && extent.pending.length === 0) await this.#writeState(extent);
   }
 
-  /** Header (synced) and table entry. */
+  /** Writes the header (synced) and the table entry. */
   async #writeState(extent: LocalExtent): Promise<void> {
     extent.stateDirty = false;
     const { extentId, sealedLengthBytes } = extent.replica;
@@ -287,7 +287,7 @@ export class ExtentStore {
     this.#room.notify();
   }
 
-  /** The journal put its last record into this segment. */
+  /** Notes that the journal put its last record into this segment. */
   segmentClosed(generation: number): void {
     this.#checkpoints = this.#checkpoints
       .then(() => this.#checkpoint(generation))
@@ -326,12 +326,12 @@ export class ExtentStore {
     }
   }
 
-  /** The block index of an extent: in memory while it is written, loaded from the table afterwards, or walked from the file. */
+  /** Returns the block index of an extent: in memory while it is written, loaded from the table afterwards, or walked from the file. */
   async index(extent: LocalExtent): Promise<BlockIndex | undefined> {
     return this.heldIndex(extent) ?? this.#loadIndex(extent);
   }
 
-  /** When it is in memory. */
+  /** Returns the extent's block index if it is in memory. */
   heldIndex(extent: LocalExtent): BlockIndex | undefined {
     if (extent.index !== undefined) return extent.index;
     const held = this.#loaded.get(extent);
@@ -371,7 +371,7 @@ export class ExtentStore {
     this.#loadedBlocks -= held.count;
   }
 
-  /** A sealed extent's index moves among those that may be dropped. */
+  /** Moves the index of a sealed extent among those that may be dropped. */
   #settle(extent: LocalExtent): void {
     if (extent.index === undefined) return;
     this.#unload(extent);

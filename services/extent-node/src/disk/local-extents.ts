@@ -26,17 +26,17 @@ export class LocalExtents {
     return this.#extents.values();
   }
 
-  /** Open, closed, damaged. */
+  /** Returns the extents that are open, closed or damaged. */
   unsealed(): ReadonlySet<LocalExtent> {
     return this.#unsealed;
   }
 
-  /** The first `limit` ids above `id`, ascending. */
+  /** Returns the first `limit` ids above `id`, ascending. */
   idsAfter(id: number, limit: number): ExtentId[] {
     return this.#order.after(id, limit);
   }
 
-  /** In the place of the one that was there. */
+  /** Puts the extent in the place of the one that was there. */
   set(id: ExtentId, extent: LocalExtent): void {
     const before = this.#extents.get(id);
     if (before === undefined) this.#order.add(id);

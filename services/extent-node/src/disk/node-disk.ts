@@ -22,7 +22,7 @@ export const journalIdentityFile = "journal-identity";
 export const startsFile = "starts";
 export const journalBegunFile = "journal-begun";
 
-/** Undefined on an empty disk. A disk that holds data but no readable identity is refused: it is nobody's to guess. */
+/** Returns undefined on an empty disk. A disk that holds data but no readable identity is refused: it is nobody's to guess. */
 export async function readIdentity(world: World, nodeId: string): Promise<Outcome<NodeIdentity | undefined>> {
   const content = await world.disk.readWhole(identityFile);
   if (content === undefined) {
@@ -46,7 +46,7 @@ export async function formatDisk(world: World, nodeId: string, stampId: string):
   return identity;
 }
 
-/** How often the node was started on this disk, as far as the file says; undefined when it is absent. Throws when it can't be trusted. */
+/** Returns how often the node was started on this disk, as far as the file says; undefined when it is absent. Throws when it can't be trusted. */
 export async function readStarts(disk: Disk): Promise<number | undefined> {
   const content = await disk.readWhole(startsFile);
   if (content === undefined) return undefined;
@@ -56,7 +56,7 @@ export async function readStarts(disk: Disk): Promise<number | undefined> {
   throw new FailureError({ code: "dataLoss", reason: "damaged", message, applied: "no" });
 }
 
-/** Twice, so that a flipped bit is noticed. */
+/** Writes the number twice, so that a flipped bit is noticed. */
 export async function writeStarts(disk: Disk, starts: number): Promise<void> {
   await disk.writeAtomically(startsFile, utf8(`${starts} ${starts}\n`));
 }

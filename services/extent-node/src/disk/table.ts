@@ -27,7 +27,7 @@ interface Marker {
 const encodeMarker = ({ diskId, unlearned, sequence }: Marker): Uint8Array =>
   utf8(`${unlearned ? "unlearned" : "complete"} ${diskId} ${sequence}`);
 
-/** Undefined if the table is absent or was not finished. */
+/** Returns undefined if the table is absent or was not finished. */
 function decodeMarker(bytes: Uint8Array | undefined): Marker | undefined {
   const match = bytes === undefined ? null : /^(complete|unlearned) (\S+)(?: (\d{1,15}))?$/.exec(fromUtf8(bytes));
   if (match === null) return undefined;
@@ -134,7 +134,7 @@ export class ExtentTable {
     await this.sync();
   }
 
-  /** Undefined when an entry is malformed: then the table is to be rebuilt. */
+  /** Returns undefined when an entry is malformed: then the table is to be rebuilt. */
   async load(): Promise<ReplicaMeta[] | undefined> {
     const metas: ReplicaMeta[] = [];
     for await (const [, value] of this.#store.range({ gte: utf8("x"), lt: utf8("y") })) {

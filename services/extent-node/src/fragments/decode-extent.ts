@@ -41,7 +41,7 @@ export class FragmentContent implements RawSource {
   readonly #coded: Coded;
   readonly #fragments: readonly FragmentAt[];
   readonly #kernel: () => Kernel;
-  /** By index of a data fragment. */
+  /** Keyed by index of a data fragment. */
   readonly #sources = new Map<number, FragmentSources>();
 
   constructor(node: Node, coded: Coded, fragments: readonly FragmentAt[]) {
@@ -67,7 +67,7 @@ export class FragmentContent implements RawSource {
     return ok(concatBytes(pieces));
   }
 
-  /** Bytes that lie in one stripe. */
+  /** Returns the bytes that lie in one stripe. */
   async #piece(index: number, from: number, length: number): Promise<Outcome<Uint8Array>> {
     const sources = this.#sources.get(index) ?? new FragmentSources(this.#node, this.#coded, index, this.#fragments, this.#kernel);
     this.#sources.set(index, sources);

@@ -111,10 +111,10 @@ export class FragmentFiles {
   readonly #files: ExtentFiles;
   readonly #queue: DiskQueue;
   readonly #identity: { readonly stampId: string; readonly diskId: string };
-  /** By extent, then by version. */
+  /** Keyed by extent, then by version. */
   readonly #here = new Map<ExtentId, Map<number, FragmentName>>();
   readonly #order = new OrderedIds<ExtentId>((id) => this.#here.has(id));
-  /** By path. */
+  /** Keyed by path. */
   readonly #damaged = new Map<string, FragmentDamage>();
   readonly #making = new Map<string, FragmentWriter>();
   readonly #deleted = new DeletedVersions();
@@ -164,17 +164,17 @@ export class FragmentFiles {
     return this.#damaged.size;
   }
 
-  /** How often this process has found damage of a fragment that it did not know before. Never falls, also when the fragment is deleted. */
+  /** Returns how often this process has found damage of a fragment that it did not know before. Never falls, also when the fragment is deleted. */
   get damagesFound(): number {
     return this.#damagesFound;
   }
 
-  /** Fragments of an extent, in no order. */
+  /** Returns the fragments of an extent, in no order. */
   of(id: ExtentId): FragmentName[] {
     return [...(this.#here.get(id)?.values() ?? [])];
   }
 
-  /** The first `limit` extents above `id` that have a fragment here, ascending. */
+  /** Returns the first `limit` extents above `id` that have a fragment here, ascending. */
   idsAfter(id: number, limit: number): ExtentId[] {
     return this.#order.after(id, limit);
   }
@@ -242,7 +242,7 @@ export class FragmentFiles {
     return refused("aborted", "conflict", `this node has a fragment of extent ${id}, version ${version}`);
   }
 
-  /** The file at `path` is synced: it gets its name. */
+  /** Gives the synced file at `path` its name. */
   async #adopt(name: FragmentName, path: string): Promise<Outcome<void>> {
     const held = this.#refuse(name);
     if (held !== undefined) return held;

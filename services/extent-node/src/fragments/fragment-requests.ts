@@ -74,7 +74,7 @@ export function fragmentsOf({ profile }: Coded, nodes: readonly FragmentNode[]):
 /** The node as a request for fragments is admitted by it. */
 interface Admitting {
   readonly identity: { readonly stampId: string };
-  /** Refusal of a command for another disk than this node's. */
+  /** Returns the refusal of a command for another disk than this node's. */
   otherDisk(diskId: string): Failed | undefined;
   /** Takes a term; its end makes it durable. */
   obey(term: number): Outcome<Promise<void>>;

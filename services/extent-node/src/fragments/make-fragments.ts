@@ -120,7 +120,7 @@ class Maker {
     return ok();
   }
 
-  /** Fewer bytes if the disk can't give them. */
+  /** Returns fewer bytes if the disk can't give them. */
   async #bytes(offsetBytes: number, lengthBytes: number): Promise<readonly Uint8Array[]> {
     try {
       return await this.#node.store.read(this.#extent, offsetBytes, lengthBytes, repairIo);

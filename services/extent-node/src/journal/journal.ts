@@ -68,7 +68,7 @@ export interface JournalHooks {
    * that begins.
    */
   full(): boolean;
-  /** No more records go into this segment: `release` it when all of them are in extent files. */
+  /** Notes that no more records go into this segment: `release` it when all of them are in extent files. */
   segmentClosed(generation: number): void;
   /** Durable before the first record of this generation is. */
   segmentBegun(generation: number): Promise<void>;
@@ -155,7 +155,7 @@ export class Journal {
     return firstSegmentBytes(this.#config) - segmentRecordsOffset - journalHeaderBytes;
   }
 
-  /** How long a record added now will probably wait until it is durable. */
+  /** Returns how long a record added now will probably wait until it is durable. */
   expectedMs(bodyBytes: number): number {
     const batchesBefore = Math.ceil((this.#queue.bodyBytes + bodyBytes) / this.#config.journalBatchBytesMax);
     return (batchesBefore + (this.#running === undefined ? 0 : 1)) * this.#batchMs;
@@ -203,12 +203,12 @@ export class Journal {
     this.#wake();
   }
 
-  /** All records of this segment and of those before it are in extent files, synced. */
+  /** Notes that all records of this segment and of those before it are in extent files, synced. */
   release(generation: number): void {
     this.#checkpointLsn = Math.max(this.#checkpointLsn, this.#pool.release(generation));
   }
 
-  /** The disk is full since now. */
+  /** Notes that the disk is full since now. */
   diskFilled(): void {
     this.#failAppends();
     this.#rouse();

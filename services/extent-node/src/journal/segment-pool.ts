@@ -35,7 +35,7 @@ const mebibyte = 1024 * 1024;
 /** The largest record that any node sends, in bytes. */
 const recordBytesMax = journalHeaderBytes + appendPayloadBytesMax + appendHeadersBytesMax;
 
-/** Size of the first segment of a disk, in bytes: room for any record and any batch, in whole MiB; never more than that of the others. */
+/** Returns the size of the first segment of a disk, in bytes: room for any record and any batch, in whole MiB; never more than that of the others. */
 export function firstSegmentBytes({ journalSegmentBytes, journalBatchBytesMax }: PoolConfig): number {
   const neededBytes = segmentRecordsOffset + Math.max(recordBytesMax, journalHeaderBytes + journalBatchBytesMax);
   return Math.min(journalSegmentBytes, Math.ceil(neededBytes / mebibyte) * mebibyte);
@@ -80,7 +80,7 @@ export class SegmentPool {
     }
   }
 
-  /** The next to write to; the first of a disk is small. Waits until one is free, or until `reserve` says that the reserve may be taken. */
+  /** Returns the next to write to; the first of a disk is small. Waits until one is free, or until `reserve` says that the reserve may be taken. */
   async next(reserve: () => boolean): Promise<Segment> {
     for (;;) {
       const segment = this.#free.shift() ?? (this.total === 0 ? await this.#make(firstSegmentBytes(this.#config)) : undefined);
@@ -104,7 +104,7 @@ export class SegmentPool {
     }
   }
 
-  /** The current segment is filled up to here. */
+  /** Notes that the current segment is filled up to here. */
   filled(bytes: number): void {
     if (this.#current !== undefined && this.#isSmall(this.#current) && 2 * bytes >= this.#current.sizeBytes) this.#makeSpare();
   }
@@ -117,7 +117,7 @@ export class SegmentPool {
     return this.#free.length > 0;
   }
 
-  /** The current one is full. */
+  /** Notes that the current segment is full. */
   written(segment: Segment): void {
     this.#current = undefined;
     this.#written.push(segment);
@@ -136,7 +136,7 @@ export class SegmentPool {
     return lastLsn;
   }
 
-  /** Whoever waits for a segment looks again. */
+  /** Wakes whoever waits for a segment: they look again. */
   wake(): void {
     this.#waiting?.();
     this.#waiting = undefined;

@@ -21,7 +21,7 @@ export function joinSmall(slices: readonly Uint8Array[], joinedBytesMax: number)
   return joined;
 }
 
-/** Bytes that outlive their call: small ones in a buffer of their own, large ones as they are. */
+/** Returns the bytes that outlive their call: small ones in a buffer of their own, large ones as they are. */
 export function retained(slices: readonly Uint8Array[], totalBytes: number): readonly Uint8Array[] {
   return totalBytes <= 64 * 1024 ? [concatBytes(slices)] : slices;
 }

@@ -20,7 +20,7 @@ const dayMs = 24 * hourMs;
 const newestKept = 2;
 const olderLineagesKept = 3;
 
-/** Why a copy is not taken; undefined: it is. */
+/** Returns why a copy is not taken; undefined: it is. */
 export function refusal(
   copy: Pick<KeptCopy, "version" | "lineage"> & { readonly stampId: string },
   ownStampId: string,
@@ -35,7 +35,7 @@ export function refusal(
   );
 }
 
-/** Names of those that stay. Ages are counted from the newest, not from this machine's clock. */
+/** Returns the names of those that stay. Ages are counted from the newest, not from this machine's clock. */
 export function staying(kept: readonly KeptCopy[]): Set<string> {
   const newest = newestOf(kept);
   if (newest === undefined) return new Set();

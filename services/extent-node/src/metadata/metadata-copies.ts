@@ -135,7 +135,7 @@ export class MetadataCopies {
     });
   }
 
-  /** Why there is no new copy; undefined: there is, or nothing changed. */
+  /** Returns why there is no new copy; undefined: there is, or nothing changed. */
   async #copy(metadata: MetadataClient): Promise<string | undefined> {
     const { disk } = this.#world;
     const file = await disk.open(incoming, { create: true });

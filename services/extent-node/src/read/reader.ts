@@ -64,7 +64,7 @@ async function bytesOf(
   }
 }
 
-/** [from, to) of the frame's payload, verified; undefined when it is not what was written. */
+/** Returns [from, to) of the frame's payload, verified; undefined when it is not what was written. */
 async function payloadOf(
   node: Node,
   extent: LocalExtent,
@@ -135,7 +135,7 @@ interface FoundPlace {
   readonly lengthBytes: number;
 }
 
-/** Undefined when the place is not inside one block. */
+/** Returns undefined when the place is not inside one block. */
 function findPlace(index: BlockIndex, offsetBytes: number, lengthBytes: number): FoundPlace | undefined {
   const frame = index.find(offsetBytes);
   const payloadBytes = frame === undefined ? undefined : payloadBytesOf(frame.totalBytes);
@@ -147,7 +147,7 @@ function findPlace(index: BlockIndex, offsetBytes: number, lengthBytes: number):
 const badPlace = (extentId: number, offsetBytes: number, lengthBytes: number): Failed =>
   refused("outOfRange", "badPlace", `${offsetBytes}+${lengthBytes} of extent ${extentId} is not inside one block`);
 
-/** Bytes of several places, one after another. Blocks that lie near each other are read from the disk at once, each is verified once. */
+/** Returns the bytes of several places, one after another. Blocks that lie near each other are read from the disk at once, each is verified once. */
 export async function readPlaces(node: Node, request: ReadPlacesRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const arrivedMs = node.world.clock.monotonicMs();
   const id = fromWire(request.extentId);
@@ -183,7 +183,7 @@ export async function readPlaces(node: Node, request: ReadPlacesRequest, context
   return ok({ payload: pieces.length === 1 ? (pieces[0] as Uint8Array) : concatBytes(pieces) });
 }
 
-/** The bytes of each place, verified; or the offset of the block that is not what was written. */
+/** Returns the bytes of each place, verified; or the offset of the block that is not what was written. */
 async function piecesOf(node: Node, extent: LocalExtent, places: readonly FoundPlace[], io: Io): Promise<Uint8Array[] | number> {
   let begin = Number.POSITIVE_INFINITY;
   let end = 0;
@@ -215,7 +215,7 @@ async function piecesOf(node: Node, extent: LocalExtent, places: readonly FoundP
   return pieces;
 }
 
-/** The payload of a whole frame, verified; undefined when it is not what was written. */
+/** Returns the payload of a whole frame, verified; undefined when it is not what was written. */
 function blockIn(node: Node, extent: LocalExtent, frame: IndexedFrame, bytes: Uint8Array): Uint8Array | undefined {
   const headerBytes = frame.totalBytes - (payloadBytesOf(frame.totalBytes) ?? 0);
   const body = bytes.subarray(headerBytes);
@@ -294,7 +294,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
   return ok({ offsetsBytes, nextOffsetBytes: toWire(at), end: sealed && at >= replica.durableBytes, payload });
 }
 
-/** Framed bytes, for another replica that copies; the copier verifies every frame. */
+/** Returns the framed bytes, for another replica that copies; the copier verifies every frame. */
 export async function readRaw(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const id = fromWire(request.extentId);
   const offsetBytes = fromWire(request.offsetBytes);

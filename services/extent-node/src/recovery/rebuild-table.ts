@@ -23,7 +23,7 @@ export async function rebuildTable(world: World, files: ExtentFiles, identity: N
   return metas;
 }
 
-/** Every extent file by its name; `id` is undefined when it is not one of ours. */
+/** Returns every extent file by its name; `id` is undefined when it is not one of ours. */
 export async function extentFileNames(world: World): Promise<{ readonly path: string; readonly id: ExtentId | undefined }[]> {
   const found: { path: string; id: ExtentId | undefined }[] = [];
   for (const folder of await world.disk.list(extentsFolder)) {

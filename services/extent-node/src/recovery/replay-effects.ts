@@ -132,7 +132,7 @@ export class ReplayEffects {
     await this.#table.write(this.#index.splice(0), false);
   }
 
-  /** Everything durable: headers, then the table. */
+  /** Makes everything durable: headers, then the table. */
   async settle(rebuilt: boolean): Promise<void> {
     const now = progress(this.#world);
     for (const id of this.#forgotten) if (!this.#replicas.has(id)) await this.#table.forget(id);
@@ -154,7 +154,7 @@ export class ReplayEffects {
   }
 }
 
-/** The bytes that a pointer record is of, or why they are not there. */
+/** Returns the bytes that a pointer record is of, or why they are not there. */
 export async function readPointed(world: World, files: ExtentFiles, id: ExtentId, pointed: Pointed): Promise<Uint8Array | string> {
   const { offsetBytes, lengthBytes, checksum } = pointed;
   try {

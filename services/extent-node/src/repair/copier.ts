@@ -17,7 +17,7 @@ const syncBytesBesideClients = 1024 * 1024;
 export interface RawSource {
   /** For messages. */
   readonly name: string;
-  /** Exactly these bytes of the extent's address space. */
+  /** Returns exactly these bytes of the extent's address space. */
   read(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>>;
 }
 
@@ -155,7 +155,7 @@ class Steps {
     this.#unsyncedBytes = 0;
   }
 
-  /** Something was done for clients since the last step. */
+  /** True if something was done for clients since the last step. */
   #besideClients(): boolean {
     return this.#node.clientOperations > this.#operations;
   }

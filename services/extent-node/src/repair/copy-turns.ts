@@ -23,7 +23,7 @@ export class CopyTurns {
     this.#pace.appendDurable(arrivedMs, this.#world.clock.monotonicMs());
   }
 
-  /** Work of a copy, seen as such. */
+  /** Counts the work as that of a copy. */
   async working<T>(work: () => Promise<T>): Promise<T> {
     this.#pace.stepBegan();
     try {

@@ -35,7 +35,7 @@ export interface AccountKeys {
   readonly publicAccessForbidden: boolean;
   /** Role of the account at this stamp; undefined: it has one stamp only. */
   readonly role: AccountRole | undefined;
-  /** By name. */
+  /** Keyed by name. */
   readonly encryptionScopes: ReadonlyMap<string, { readonly key: Uint8Array; readonly disabled: boolean }>;
 }
 export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
@@ -96,7 +96,7 @@ export class Accounts {
     return within(clock, limits.deadlineMs - nowMs, entry.lookup);
   }
 
-  /** Read anew, unless what is known is only just read: then undefined. */
+  /** Reads the row anew, unless what is known is only just read: then undefined. */
   async findAgain(account: string, limits: CallLimits): Promise<Outcome<AccountLookup> | undefined> {
     const { clock } = this.#world;
     const nowMs = clock.monotonicMs();
@@ -106,14 +106,14 @@ export class Accounts {
     return within(clock, limits.deadlineMs - nowMs, entry.lookup);
   }
 
-  /** Role by a row that was asked for less than its term ago; undefined if there is none in memory. */
+  /** Returns the role by a row that was asked for less than its term ago; undefined if there is none in memory. */
   roleKnown(account: string): Outcome<AccountRole | undefined> | undefined {
     const entry = this.#entries.get(account);
     if (entry?.known === undefined || entry.untilMs <= this.#world.clock.monotonicMs()) return undefined;
     return entry.known.kind === "known" ? ok(entry.known.role) : notHere(account);
   }
 
-  /** Role by a row that was asked for less than its term ago; undefined if it was not read in time. */
+  /** Returns the role by a row that was asked for less than its term ago; undefined if it was not read in time. */
   async roleNow(account: string, limits: CallLimits): Promise<Outcome<AccountRole | undefined> | undefined> {
     for (;;) {
       const found = await this.find(account, limits);
@@ -125,7 +125,7 @@ export class Accounts {
     }
   }
 
-  /** Last Sync Time of the account's copy at this stamp; undefined: it is not known. */
+  /** Returns Last Sync Time of the account's copy at this stamp; undefined: it is not known. */
   lastSyncMs(account: string, epoch: number): Promise<number | undefined> {
     return this.#options.lastSyncMs(account, epoch);
   }
@@ -147,7 +147,7 @@ export class Accounts {
     if (this.#servesUntilMs.size > this.#options.accountsMax && oldest !== undefined) this.#servesUntilMs.delete(oldest);
   }
 
-  /** It was changed from here: the next who asks reads it anew. */
+  /** Forgets the row, which was changed from here: the next who asks reads it anew. */
   forget(account: string): void {
     this.#entries.delete(account);
   }

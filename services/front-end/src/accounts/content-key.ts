@@ -47,7 +47,7 @@ export class ScopeKeys {
     this.#accounts = accounts;
   }
 
-  /** Key of a scope under which content is there already. Refused while the scope is disabled. */
+  /** Returns the key of the scope under which a blob's content is encrypted already. Refused while the scope is disabled. */
   async key(account: string, scope: string, limits: CallLimits): Promise<Parsed<ContentKey>> {
     const found = await this.#find(account, scope, limits);
     if (!found.ok) return found;
@@ -55,7 +55,7 @@ export class ScopeKeys {
     return { ok: false, error: restError("InternalError", {}, { message: `Account ${account} has no encryption scope ${scope}.` }) };
   }
 
-  /** Key of a scope that a request names. */
+  /** Returns the key of a scope that a request names. */
   async named(account: string, scope: string, limits: CallLimits): Promise<Parsed<ContentKey>> {
     const found = await this.#find(account, scope, limits);
     if (!found.ok) return found;
@@ -64,7 +64,7 @@ export class ScopeKeys {
       : badHeader("x-ms-encryption-scope", scope, "The account has no encryption scope of this name.");
   }
 
-  /** Key of the blob's content: its scope's, or what the caller brings. */
+  /** Returns the key of the blob's content: its scope's, or what the caller brings. */
   async ofBlob(
     account: string,
     { encryptionScope }: Pick<Blob, "encryptionScope">,

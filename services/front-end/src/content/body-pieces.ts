@@ -26,7 +26,7 @@ export interface DownloadPieces {
   /** Room for bytes of large pieces beyond those of small ones; undefined: none. */
   readonly room?: ByteShare;
   copyOf(bytes: Uint8Array): Uint8Array;
-  /** Nobody looks at this piece any more. */
+  /** Notes that nobody looks at this piece any more. */
   taken(piece: Uint8Array): void;
 }
 

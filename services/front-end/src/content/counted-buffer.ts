@@ -75,7 +75,7 @@ export class CountedBuffer {
     return ok();
   }
 
-  /** The bytes, which are the caller's now, and what it gives back for them to the budget. `free`: nobody looks at the bytes any more. */
+  /** Returns the bytes, which are the caller's now, and what it gives back for them to the budget. `free`: nobody looks at the bytes any more. */
   handOver(): { readonly payload: Uint8Array; readonly countedBytes: number; readonly free: () => void } {
     const buffer = this.#buffer;
     const handed = { payload: this.bytes, countedBytes: buffer.length, free: () => this.#free(buffer) };

@@ -154,7 +154,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     return this;
   }
 
-  /** Nobody looks at a piece that was handed out any more. */
+  /** Notes that nobody looks at a piece that was handed out any more. */
   taken(piece: Uint8Array): void {
     this.#options.pieces.taken(piece);
   }

@@ -11,7 +11,7 @@
  */
 import { assert } from "@stamp/base";
 
-/** Smaller pieces are cheap to allocate. */
+/** Shortest text whose memory is used again, in bytes: shorter pieces are cheap to allocate. */
 export const reusedTextBytesMin: number = 256 * 1024;
 const reusedTextBytesMax = 8 * 1024 * 1024;
 /** Sizes are rounded up to this, so that texts of nearly the same length use the same memory. */
@@ -19,7 +19,7 @@ const classBytes = 256 * 1024;
 
 export class TextMemory {
   readonly #freeBytesMax: number;
-  /** By size; the piece that was given back last is used first. */
+  /** Keyed by size; the piece that was given back last is used first. */
   readonly #free = new Map<number, Uint8Array[]>();
   readonly #out = new WeakSet<Uint8Array>();
   #freeBytes = 0;

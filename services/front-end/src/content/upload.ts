@@ -250,7 +250,7 @@ class Upload {
     return held.ok ? undefined : { ok: false, error: restErrorOf(held.failure) };
   }
 
-  /** Bytes that the piece has when it is whole: less than others if the body ends in it. */
+  /** Returns the bytes that the piece has when it is whole: less than others if the body ends in it. */
   #wholePiece(part: Uint8Array): number {
     return Math.min(this.#pieceBytes, this.#held.lengthBytes + part.length + (this.#unheldBytes ?? this.#pieceBytes));
   }

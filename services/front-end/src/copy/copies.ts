@@ -62,7 +62,7 @@ export class Copies {
   /** Name of this process as a copier, never used before. */
   readonly copier: string;
   readonly #waiting: (() => void)[] = [];
-  /** By copy id. */
+  /** Keyed by copy id. */
   readonly #jobs = new Map<string, Promise<void>>();
   readonly #stop = new AbortController();
   #running = 0;
@@ -173,7 +173,7 @@ export class Copies {
     return role.ok ? ok(role.value === undefined || role.value.role === "primary") : role;
   }
 
-  /** Some parts more: the next position; undefined when it is over. */
+  /** Copies some parts more. Returns the next position; undefined when it is over. */
   #step(job: CopyJob): Promise<Outcome<bigint | undefined>> {
     return "url" in job.from ? this.#stepElsewhere(job, job.from) : this.#stepHere(job, job.from);
   }
@@ -298,7 +298,7 @@ export class Copies {
   }
 }
 
-/** Bytes of one range written into another one's blob data. */
+/** Writes bytes of one range into another one's blob data. */
 export async function moveBytes(
   objects: Objects,
   to: LocatedBlob,

@@ -125,7 +125,7 @@ export class ForeignSources {
     return document.ok ? parseTagsXml(document.value) : document;
   }
 
-  /** The next pages that hold something, from there on; none: there are no more. */
+  /** Returns the next pages that hold something, from there on; none: there are no more. */
   async pages(
     source: ForeignSource,
     startBytes: number,

@@ -184,7 +184,7 @@ export class FaultRules {
     return answer;
   }
 
-  /** Wall time up to which a stale secondary has everything, in milliseconds since 1970. */
+  /** Returns the wall time up to which a stale secondary has everything, in milliseconds since 1970. */
   #copiedUntilMs({ behindMs = 0 }: FaultRule): number {
     return this.#clock.wallMs() - behindMs;
   }
@@ -250,7 +250,7 @@ function internal({ id }: FaultRuleState["rule"], done: string): RestError {
   return { ...error, message: `${error.message} ${done} (fault rule ${id})` };
 }
 
-/** When the object of an answer was written last, in milliseconds since 1970; undefined if the answer does not say. */
+/** Returns when the object of an answer was written last, in milliseconds since 1970; undefined if the answer does not say. */
 function writtenMs({ headers }: HttpResponse): number | undefined {
   const ticks = timestampOfEtag(String(headers.ETag ?? ""));
   if (ticks !== undefined) return Number(ticks / 10_000n);

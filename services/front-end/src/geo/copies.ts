@@ -20,14 +20,14 @@ export class Copies {
     this.#manager = new LeaderCalls(world, { lockService, leaseName: "partition-manager" });
   }
 
-  /** Last Sync Time of the copy under a role epoch, in milliseconds since 1970; undefined: it is not known. */
+  /** Returns Last Sync Time of the copy under a role epoch, in milliseconds since 1970; undefined: it is not known. */
   async lastSyncMs(account: string, epoch: number): Promise<number | undefined> {
     const asked = await this.#call(askTimeoutMs, (client, options) => client.getCopy({ account }, options));
     if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.lastSyncMs === undefined) return undefined;
     return notAhead(fromWire(asked.value.lastSyncMs), this.#world.clock.wallMs());
   }
 
-  /** Time for which the account's copy here may be read from, in milliseconds; undefined: that is not known now. */
+  /** Returns the time for which the account's copy here may be read from, in milliseconds; undefined: that is not known now. */
   async servesForMs(account: string): Promise<number | undefined> {
     const asked = await this.#call(askTimeoutMs, (client, options) => client.getCopyTerm({ account }, options));
     // A partition manager of an older release does not bound it.

@@ -142,7 +142,7 @@ export function geoDoorHandlers(
   };
 }
 
-/** Words of the primary about the copy here. The manager decides by the account's row which copy they are about. */
+/** Returns the words of the primary about the copy here. The manager decides by the account's row which copy they are about. */
 function wordHandlers(
   world: World,
   accounts: Accounts,
@@ -264,7 +264,7 @@ function later(a: ShippedVersion | undefined, b: ShippedVersion | undefined): Sh
   return order < 0n ? b : a;
 }
 
-/** Part of a scan between a key and the end of a range; `rangeHigh` empty: the end of the table. */
+/** Returns the part of a scan between a key and the end of a range; `rangeHigh` empty: the end of the table. */
 function clipped(part: ScannedPart, from: Uint8Array, rangeHigh: Uint8Array): ScannedPart {
   const ends = rangeHigh.length > 0 && compareBytes(rangeHigh, part.highKey) < 0;
   const high = ends ? rangeHigh : part.highKey;

@@ -9,19 +9,19 @@ const namelessMs = 300_000;
 
 export class NamelessPeers {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** When each stamp called last without its name, by the name that the account's row has for it. */
+  /** Time at which each stamp called last without its name, by the name that the account's row has for it. */
   readonly #lastMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
-  /** A caller without a name speaks of an account whose other stamp is `peer`. */
+  /** Notes that a caller without a name speaks of an account whose other stamp is `peer`. */
   nameless(peer: string): void {
     this.#lastMs.set(peer, this.#clock.monotonicMs());
   }
 
-  /** The stamp has proven its name. */
+  /** Notes that the stamp has proven its name. */
   named(peer: string): void {
     this.#lastMs.delete(peer);
   }

@@ -126,7 +126,7 @@ async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequ
   const key = scope === "" ? parsed(undefined) : await objects.parts.scopes.key(head.account, scope, limits);
   if (!key.ok) return failedBy(key.error);
   const wants = { md5: true, crc64: false };
-  // How long it is shows only at its end: it never goes inline, and the largest Put Blob is the limit.
+  // The length of a gRPC upload is known only at its end. So its bytes never go inside of the row, and the limit is that of Put Blob.
   const received = await objects.receive(name.value, payloads(head, iterator), {
     contentLengthBytes: undefined,
     wants,

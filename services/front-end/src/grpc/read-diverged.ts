@@ -58,7 +58,7 @@ const gone = refused(
   "the bytes are not there any more: a later write had replaced this content, and its bytes were collected, before the report was made",
 );
 
-/** Key that decrypts the content; undefined: it is not encrypted. */
+/** Returns the key that decrypts the content; undefined: it is not encrypted. */
 async function keyOf(
   objects: Objects,
   { account }: DivergedPlace,

@@ -24,7 +24,7 @@ export interface Subscription {
 
 export class Signals {
   readonly #listenersMax: number;
-  /** By account and topic. */
+  /** Keyed by account and topic. */
   readonly #topics = new Map<string, Map<string, Set<Listener>>>();
   readonly #byAccount = new Map<string, number>();
   #listeners = 0;

@@ -39,7 +39,7 @@ export interface OtherHostsOptions {
 interface HeardClock {
   /** Its wall clock minus the time that passed here: compared with the own one when it is needed, which may have been set meanwhile. */
   readonly offsetMs: number;
-  /** By the monotonic clock. */
+  /** Time by the monotonic clock. */
   readonly heardMs: number;
 }
 

@@ -42,7 +42,7 @@ export class BlobPages {
     return count - skipped;
   }
 
-  /** The first name of the page that would be new. */
+  /** Returns the first name of the page that would be new. */
   first(page: BlobPage): string | undefined {
     const skipped = this.#known(page);
     return skipped < countOf(page) ? nameAt(page, skipped).name : undefined;
@@ -88,7 +88,7 @@ function* packedEntries<T>(packed: Uint8Array, skipped: number, reader: EntryRea
 
 const countOf = ({ packed, entries }: BlobPage): number => (packed.length > 0 ? countOfPacked(packed) : entries.length);
 
-/** There is an entry at this place. */
+/** True if there is an entry at this place. */
 function nameAt({ packed, entries }: BlobPage, at: number): Name {
   if (packed.length > 0) {
     const entry = new PackedBlob(packed);

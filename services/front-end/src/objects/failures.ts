@@ -8,7 +8,7 @@ import type { Failure } from "@stamp/base";
  */
 const retryAfterSecondsMax = 30;
 
-/** 503 of an overloaded server. */
+/** Returns 503 of an overloaded server. */
 export function busy(message: string, retryAfterMs = 1_000): RestError {
   const seconds = Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   return restError("ServerBusy", {}, { message, headers: { "Retry-After": String(seconds) } });

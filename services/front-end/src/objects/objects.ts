@@ -168,7 +168,7 @@ export class Objects {
     return deleteContainer(this, asked, limits);
   }
 
-  /** A result of the case that the operation has when it went well. */
+  /** Returns a result of the case that the operation has when it went well. */
   async execute<C extends keyof ResultValues>(kind: OperationKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
     return answered(await this.run(kind, limits), expected);
   }
@@ -368,7 +368,7 @@ export class Objects {
     });
   }
 
-  /** The bytes of what a GetBlob answered, to the end of what it was asked for. `key`: one that the client brings. */
+  /** Returns the bytes of what a GetBlob answered, to the end of what it was asked for. `key`: one that the client brings. */
   async download(
     name: LocatedBlob,
     blob: Blob,
@@ -409,7 +409,7 @@ const holderOf = ({ account }: LocatedBlob, address = ""): ByteHolder => ({ acco
 
 const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
 
-/** End of what is sent when a blob is read: all of it, or what the range says, clipped to the blob. */
+/** Returns the end of what is sent when a blob is read: all of it, or what the range says, clipped to the blob. */
 export function endOf(blob: Blob, endBytes: number | undefined): number {
   const length = fromWire(blob.contentLengthBytes);
   return endBytes === undefined ? length : Math.min(endBytes, length);

@@ -31,7 +31,7 @@ export class ParentRows {
     this.#readTimeoutMs = options.readTimeoutMs;
   }
 
-  /** Undefined when the deadline passed first. */
+  /** Returns undefined when the deadline passed first. */
   read(account: string, name: string, limits: CallLimits): Promise<Outcome<ResultKind> | undefined> {
     const key = `${account}/${name}`;
     if (!this.#world.rules.on("containerRowReadAfterArrival")) {

@@ -25,7 +25,7 @@ interface NewState {
 
 const protects = (state: NewState | undefined): boolean => state?.legalHold === true || state?.immutableUntilMs !== undefined;
 
-/** The blob that this operation protects; undefined if it protects none. */
+/** Returns the blob that this operation protects; undefined if it protects none. */
 function protectedBy(kind: OperationKind): LocatedBlob | undefined {
   switch (kind.case) {
     case "putBlob":

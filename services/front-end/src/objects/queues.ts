@@ -38,7 +38,7 @@ export class Queues {
     this.rows = new ParentRows(world, readRow, { readTimeoutMs: options.requestTimeoutMs });
   }
 
-  /** A result of the case that the operation has when it went well. */
+  /** Returns a result of the case that the operation has when it went well. */
   async execute<C extends keyof ResultValues>(kind: QueueKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
     return resultOf(answered(await this.#router.execute(operationOf(kind), limits), "queue"), expected);
   }

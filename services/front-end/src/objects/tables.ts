@@ -87,7 +87,7 @@ export class Tables {
     return this.#done({ case: "setTableAcl", value: { ...address, signedIdentifiers } }, limits);
   }
 
-  /** By a read of its row that is sent now or later. */
+  /** Reads the table's row, by a question that is sent now or later. */
   async find({ account, table }: TableAddress, limits: CallLimits): Promise<Parsed<Table>> {
     const row = await this.rows.read(account, table, limits);
     if (!row) return { ok: false, error: restErrorOf(late.failure) };
@@ -118,7 +118,7 @@ export class Tables {
     return found.ok ? parsed(entityFromWire(found.value)) : found;
   }
 
-  /** One page, given to `take` as it is found, or to `takePacked` if that is given and the entities came as they are stored. */
+  /** Reads one page, given to `take` as it is found, or to `takePacked` if that is given and the entities came as they are stored. */
   async query(question: QueryEntities, limits: CallLimits, take: TakeEntities, takePacked?: TakePacked): Promise<Parsed<EntitiesFound>> {
     let bytes = 0;
     let count = 0;
@@ -155,7 +155,7 @@ export class Tables {
     return end.ok ? parsed({ next: end.value === "more" ? keyOf(last) : undefined }) : end;
   }
 
-  /** One page. */
+  /** Returns one page. */
   async list(question: ListTables, limits: CallLimits): Promise<Parsed<TablesFound>> {
     const tables: Table[] = [];
     let last = question.after;

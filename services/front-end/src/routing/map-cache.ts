@@ -15,7 +15,7 @@ import { type Client, jittered, sleep, type World, within } from "@stamp/ports";
 import { fromWire, LockService, PartitionManager, type PartitionMap, type RangePartition } from "@stamp/wire";
 
 const retryMs = 200;
-/** Beyond the time that the question is held. */
+/** Time for an answer beyond the time that the question is held, in milliseconds. */
 const answerMs = 2_000;
 const leaseName = "partition-manager";
 const confirmTimeoutMs = 1_000;
@@ -123,7 +123,7 @@ export class MapCache {
     }
   }
 
-  /** The whole map, or what the known one becomes by its changes. */
+  /** Returns the whole map, or what the known one becomes by its changes. */
   #ranges(map: PartitionMap): Outcome<readonly Range[]> {
     const ranges: Range[] = [];
     for (const wire of map.ranges) {

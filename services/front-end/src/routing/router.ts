@@ -39,7 +39,7 @@ export type ResultKind = Exclude<OperationResult["kind"], { case: undefined }>;
 export type ResultValues = { readonly [K in ResultKind as K["case"]]: K["value"] };
 
 export interface CallLimits {
-  /** By the monotonic clock. */
+  /** Time by the monotonic clock. */
   readonly deadlineMs: number;
   readonly signal?: AbortSignal;
   /** Policy of the account, for operations on its blobs. */
@@ -115,7 +115,7 @@ export class Router {
     this.took = new Histogram(world.clock);
   }
 
-  /** The operation at the server of its range. */
+  /** Executes the operation at the server of its range. */
   async execute(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
     const { clock } = this.#world;
     const small = smallnessOf(kind);
@@ -125,7 +125,7 @@ export class Router {
     return outcome.ok ? ok(outcome.value.result) : outcome;
   }
 
-  /** At the server of a range that does not follow from the operation: the next one of a list. */
+  /** Executes the operation at the server of a range that does not follow from the operation: the next one of a list. */
   executeAt(route: Route, kind: OperationKind, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
     return this.ask(route, kind, isRead(kind as Parameters<typeof isRead>[0]), limits);
   }
@@ -217,7 +217,7 @@ export class Router {
     });
   }
 
-  /** Where the bytes lie from `startBytes` to `endBytes` of a blob that the report of a deposed primary names. */
+  /** Returns where the bytes lie from `startBytes` to `endBytes` of a blob that the report of a deposed primary names. */
   divergedContent(place: DivergedPlace, startBytes: bigint, endBytes: bigint, limits: CallLimits): Promise<Outcome<DivergedContent>> {
     return this.#call("readDivergedBlob", { table: "Blob", key: place.key }, "soon", limits, (range, options) => {
       const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };

@@ -56,7 +56,7 @@ export function smallnessOf(kind: Operation): Smallness | undefined {
   return (body?.places?.length ?? 0) === 0 ? write : undefined;
 }
 
-/** How an operation of a small request ended. Content that lies in places is read after this answer: the request is a large one. */
+/** Returns how an operation of a small request ended. Content that lies in places is read after this answer: the request is a large one. */
 export function endOf(outcome: Outcome<{ readonly result: OperationResult["kind"] }>): SmallEnd {
   if (outcome.ok) {
     const { result } = outcome.value;

@@ -5,7 +5,7 @@ import type { OperationKind } from "../routing/router.ts";
 
 type TreeStepInit = Extract<OperationKind, { case: "tree" }>["value"];
 
-/** Part of the message that only steps of this kind have. */
+/** Returns the part of the message that only steps of this kind have. */
 function partOf(step: Step): Partial<TreeStepInit> {
   switch (step.kind) {
     case "page":

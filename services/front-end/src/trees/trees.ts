@@ -52,7 +52,7 @@ export class Trees {
     }
   }
 
-  /** One step by itself. */
+  /** Takes one step by itself. */
   async step(tree: TreeName, step: Step, { deadlineMs }: CallLimits): Promise<Outcome<StepAnswer>> {
     return step.kind === "page" ? this.#page(tree, step, deadlineMs) : this.#take(tree, step, deadlineMs);
   }

@@ -29,7 +29,7 @@ interface Told {
 
 export class CopyProgress {
   readonly #options: CopyProgressOptions;
-  /** By account. */
+  /** Keyed by account. */
   readonly #told = new Map<string, Told>();
 
   constructor(options: CopyProgressOptions) {
@@ -77,7 +77,7 @@ export class CopyProgress {
     return rate;
   }
 
-  /** Last Sync Time of the copy, as the stamp that has it knows it, and the role epoch under which it was told; undefined: not known. */
+  /** Returns Last Sync Time of the copy, as the stamp that has it knows it, and the role epoch under which it was told; undefined: not known. */
   async lastSync(name: string): Promise<{ readonly epoch: number; readonly lastSyncMs: number } | undefined> {
     const { registry, onStamp } = this.#options;
     const stamp = registry.stamp(registry.account(name)?.secondary ?? "");
@@ -98,14 +98,14 @@ export class CopyProgress {
     return refused("failedPrecondition", "notReady", `planned failover of account ${name}: ${late.value}. ${next}`);
   }
 
-  /** Why the primary should not be drained now; empty: it may be. */
+  /** Returns why the primary should not be drained now; empty: it may be. */
   async lateOf(account: GeoAccount): Promise<Outcome<string>> {
     const asked = await this.ask(account);
     if (!asked.ok) return asked;
     return ok(notDrainable(this.of(account) ?? asked.value, this.#options.drainMaxMs, account.running?.anyway) ?? "");
   }
 
-  /** Commits that the primary has not shipped. Refused if some range does not say it. */
+  /** Returns the commits that the primary has not shipped. Refused if some range does not say it. */
   async pendingOf(account: GeoAccount): Promise<Outcome<number>> {
     const { name, primary, epoch } = account;
     const asked = await this.ask(account);

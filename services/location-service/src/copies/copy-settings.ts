@@ -80,7 +80,7 @@ export class CopySettings {
     }
   }
 
-  /** SHA-256 of the settings that the account has at its primary; undefined: it does not say. */
+  /** Returns SHA-256 of the settings that the account has at its primary; undefined: it does not say. */
   async tagAt(primary: string, name: string): Promise<Uint8Array | undefined> {
     const told = await this.#inForce(name, primary);
     return told.ok && told.value.tag.length > 0 ? told.value.tag : undefined;
@@ -107,7 +107,7 @@ export class CopySettings {
     return given.ok ? ok(undefined) : given;
   }
 
-  /** Why the primary should not be drained now; empty: it may be. */
+  /** Returns why the primary should not be drained now; empty: it may be. */
   async lateOf({ name, primary, secondary, running }: GeoAccount): Promise<Outcome<string>> {
     const target = running?.target ?? secondary;
     if (target === undefined) return ok("");
@@ -130,7 +130,7 @@ export class CopySettings {
     return refused("failedPrecondition", "notReady", `planned failover of account ${name}: ${late.value}`);
   }
 
-  /** How settings come from one stamp to another, by what both say now. */
+  /** Returns how settings come from one stamp to another, by what both say now. */
   async #way(from: string, to: string): Promise<Outcome<Way>> {
     const { registry, levelOf } = this.#options;
     const levels: number[] = [];

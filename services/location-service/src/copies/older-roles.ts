@@ -101,7 +101,7 @@ export class OlderRoles {
     return removed.ok ? "" : told(record, stamp.name, deposed.value.role);
   }
 
-  /** Role of the account at a stamp as it says now; undefined: it has none. */
+  /** Returns the role of the account at a stamp as it says now; undefined: it has none. */
   async #roleAt(stamp: StampRecord, account: string): Promise<Outcome<AccountRole | undefined>> {
     const asked = await this.#options.onStamp(stamp, (link) => link.role(account));
     return !asked.ok && asked.failure.code === "notFound" ? ok(undefined) : asked;

@@ -159,12 +159,12 @@ export class LostStamps {
     if (back.ok && back.value) logger.info("a lost stamp has come back and was told everything", { stamp: name });
   }
 
-  /** Names of the accounts of which the stamp has not been told everything. */
+  /** Returns the names of the accounts of which the stamp has not been told everything. */
   #owing(stamp: string): readonly string[] {
     return this.#options.registry.accounts.filter((account) => owedTo(account, stamp).length > 0).map(({ name }) => name);
   }
 
-  /** Number of accounts of which a stamp has not been told everything. */
+  /** Returns the number of accounts of which a stamp has not been told everything. */
   owedBy(stamp: string): number {
     return this.#owing(stamp).length;
   }
@@ -184,7 +184,7 @@ export class LostStamps {
   }
 }
 
-/** The account without lost stamps; the same record if it waits for none. */
+/** Returns the account without lost stamps; the same record if it waits for none. */
 export function withoutLost(account: AccountRecord, registry: Registry): GeoAccount {
   let left: GeoAccount = account;
   for (const { name, lost } of registry.stamps) {

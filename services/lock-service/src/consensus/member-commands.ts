@@ -27,7 +27,7 @@ export interface MemberCommandsOptions {
   readonly led: () => Outcome<Led>;
 }
 
-/** Handlers of the calls of Consensus that operators make. */
+/** Returns the handlers of the calls of Consensus that operators make. */
 export function memberCommands({ name, addresses, led }: MemberCommandsOptions) {
   return {
     listMembers: () =>

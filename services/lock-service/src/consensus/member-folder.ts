@@ -22,7 +22,7 @@ export interface Folder {
 }
 
 const numberPath = "consensus-store";
-/** Name of a member's store, by its number. */
+/** Returns the name of a member's store, by its number. */
 export const memberStoreName = (number: number): string => `consensus-${number}`;
 
 /** Refused with `newerFormat` if a newer release wrote the store. */

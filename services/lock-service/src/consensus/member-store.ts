@@ -220,7 +220,7 @@ export class MemberStore {
     return ok();
   }
 
-  /** Why the rows that were received are not what the leader has; undefined: they are. */
+  /** Returns why the rows that were received are not what the leader has; undefined: they are. */
   whyReceivedIncomplete(): Promise<string | undefined> {
     return whyIncomplete(this.#world, { range: (range) => this.#range(this.#generation + 1, range) });
   }
@@ -376,7 +376,7 @@ export class SnapshotReader {
     return new SnapshotReader(store.applied.index, rows, await rows.next());
   }
 
-  /** Undefined: these bytes are not held any more. */
+  /** Returns undefined if these bytes are not held any more. */
   async piece(offset: number, bytesMax: number): Promise<{ readonly bytes: Uint8Array; readonly last: boolean } | undefined> {
     // A later reader of the same snapshot has the same pieces.
     while (this.#offset < offset && this.#given?.last !== true) await this.#read(bytesMax);

@@ -374,7 +374,7 @@ export class Member {
   }
 }
 
-/** Number of a start that no other start of this member has: random, so that a folder put back does not bring it again. */
+/** Returns the number of a start that no other start of this member has: random, so that a folder put back does not bring it again. */
 function sessionOf({ random }: Pick<World, "random">): number {
   const session = random.bytes(6).reduce((sum, byte) => sum * 256 + byte, 0) + 1;
   assert(Number.isSafeInteger(session), "48 bits are a safe integer");

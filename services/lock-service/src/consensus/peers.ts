@@ -15,7 +15,7 @@ type WireMessage = MessageInitShape<typeof RaftMessageSchema>;
 
 /** A member that does not take a call up for so long is left for the next call, in milliseconds. */
 const callTimeoutMs = 1_000;
-/** After a call that failed, in milliseconds. */
+/** Pause after a call that failed, in milliseconds. */
 const pauseMs = 50;
 const queueMax = 4_096;
 const queueBytesMax = 16 << 20;
@@ -107,7 +107,7 @@ export class Peers {
   }
 }
 
-/** Size in a call, about. */
+/** Returns the size in a call, about. */
 function sizeOf(message: Message): number {
   if (message.kind === "snapshotChunk") return 64 + message.bytes.length;
   if (message.kind !== "append") return 128;

@@ -29,11 +29,11 @@ export interface Migrated {
 /** Longest wait for the election, in milliseconds. */
 const electionMs = 20_000;
 const stampKey = utf8("stamp");
-/** Where the store has no bound of its own. */
+/** Operations of one batch, where the store has no bound of its own. */
 const batchOperations = 1_000;
 const batchBytes = 1 << 20;
 
-/** Name of the LevelDB that keeps a store of etcd which another one replaces. */
+/** Returns the name of the LevelDB that keeps a store of etcd which another one replaces. */
 const replacedName = (wallMs: number): string => `metadata.replaced-in-etcd-${Math.floor(wallMs)}`;
 
 /**
@@ -184,7 +184,7 @@ function batchesOf(target: Pick<KeyValue, "batch" | "batchMax">) {
   return { add, end };
 }
 
-/** Number of keys; refused with `damaged` if the two differ in any. */
+/** Returns the number of keys; refused with `damaged` if the two differ in any. */
 async function compare(source: CompleteStore, target: CompleteStore): Promise<Outcome<number>> {
   const others = target.range({})[Symbol.asyncIterator]();
   let keys = 0;

@@ -16,7 +16,7 @@ export interface OfflineMetadata {
   readonly lineage: string;
 }
 
-/** The newest of what the folders of several members hold: of the history that most of them have. Undefined: there is none. */
+/** Returns the newest of what the folders of several members hold: of the history that most of them have. Undefined: there is none. */
 export function newestMetadata(found: readonly OfflineMetadata[]): OfflineMetadata | undefined {
   const count = (lineage: string): number => found.filter((each) => each.lineage === lineage).length;
   return found.toSorted((one, other) => count(other.lineage) - count(one.lineage) || other.applied - one.applied)[0];

@@ -16,7 +16,7 @@ export interface Opened {
 }
 
 export interface StoreRoom {
-  /** Why nothing can be written now. `writes`: somebody asks to record something. */
+  /** Returns why nothing can be written now. `writes`: somebody asks to record something. */
   readonly refusal: (writes: boolean) => Promise<Failed | undefined>;
   readonly giveRoom: () => Promise<boolean>;
   readonly broken: (why: string) => void;
@@ -114,7 +114,7 @@ export interface Turn {
 /** After a store that can't be served was read, before it is read again, in milliseconds. */
 const lookAgainMs = 2_000;
 
-/** One turn as the active lock service: reads the store, serves it until leadership or this process ends, and closes it. */
+/** Serves one turn as the active lock service: reads the store, serves it until leadership or this process ends, and closes it. */
 export async function serveTurn({ clock, logger }: World, { leadership, stopping, open, tell }: Turn): Promise<void> {
   const opened = await openInTurn(open);
   if (!opened.ok) {

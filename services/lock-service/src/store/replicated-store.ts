@@ -121,7 +121,7 @@ export class ReplicatedStore {
     return leader === undefined || leader === this.#config.name || address === undefined ? undefined : { holder: leader, address };
   }
 
-  /** Why this process would be missed if another one stopped now, though it follows; undefined: it may be counted on. */
+  /** Returns why this process would be missed if another one stopped now, though it follows; undefined: it may be counted on. */
   get behind(): string | undefined {
     const facts = this.#member?.facts;
     if (facts === undefined) return this.#waits;

@@ -35,7 +35,7 @@ interface Taken {
   readonly tookMs: number;
   readonly name: (typeof files)[number];
   readonly file: DiskFile;
-  /** When somebody last read a part that was not the last one. */
+  /** Time at which somebody last read a part that was not the last one. */
   readMs: number;
 }
 
@@ -51,7 +51,7 @@ export interface SnapshotFacts {
   readonly takenAtMs: number;
   readonly bytes: number;
   readonly tookMs: number;
-  /** Why the newest attempt failed; empty: it did not. */
+  /** Reason why the newest attempt failed; empty: it did not. */
   readonly failure: string;
 }
 

@@ -82,13 +82,13 @@ export class LockStore {
     return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 
-  /** The store in etcd, as the elected process has it. Refused with `newerFormat` if a newer release wrote a record of it. */
+  /** Returns the store in etcd, as the elected process has it. Refused with `newerFormat` if a newer release wrote a record of it. */
   static async openShared(world: CompleteStoreWorld, store: KeyValue): Promise<Outcome<LockStore>> {
     const opened = await openEtcdStore(world, store);
     return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 
-  /** The store that lock services replicate, as the leader of a term has it; `readOnly`: as a stopped member has it. */
+  /** Returns the store that lock services replicate, as the leader of a term has it; `readOnly`: as a stopped member has it. */
   static async openReplicated(
     world: CompleteStoreWorld,
     store: KeyValue,
@@ -112,7 +112,7 @@ export class LockStore {
     return leases + keys + 1 <= max.operations && leases * leaseBytesMax + keyBytes + keys * entryBytes <= max.bytes;
   }
 
-  /** Undefined if nobody else can have opened the store since. */
+  /** Returns undefined if nobody else can have opened the store since. */
   get confirm(): (() => Promise<void>) | undefined {
     return this.#store.confirm;
   }
@@ -186,7 +186,7 @@ export class LockStore {
     return decodeKeyState(stored, this.#checksum);
   }
 
-  /** Keys with the prefix, after `after`, at most `limit` and about 2 MiB. */
+  /** Returns the keys with the prefix, after `after`, at most `limit` and about 2 MiB. */
   async page(prefix: string, after: string, limit: number): Promise<Outcome<StoredPage>> {
     const prefixBytes = storedKey(prefix);
     const first = after === "" ? prefixBytes : following(storedKey(after));
@@ -240,12 +240,12 @@ export class LockStore {
   }
 }
 
-/** The store in this process's own folder, proven complete. */
+/** Returns the store in this process's own folder, proven complete. */
 export function openLevelStore(world: CompleteStoreWorld, options: OpenCompleteOptions = {}): Promise<Outcome<CompleteStore>> {
   return openComplete(world, metadataStoreName, { ...options, adopt: (store) => adopt(store, (bytes) => world.digest.crc32c(bytes)) });
 }
 
-/** The store in etcd, proven complete. */
+/** Returns the store in etcd, proven complete. */
 export function openEtcdStore(
   world: CompleteStoreWorld,
   store: KeyValue,
@@ -277,10 +277,10 @@ function refuseNewerRecord(name: string, value: Uint8Array, checksum: Checksum):
 }
 
 const leaseKey = (name: string): Uint8Array => utf8(`l/${name}`);
-/** Key in the store of a metadata key. */
+/** Returns the key in the store of a metadata key. */
 export const storedKey = (key: string): Uint8Array => utf8(`k/${key}`);
 
-/** The key that sorts immediately after. */
+/** Returns the key that sorts immediately after. */
 function following(key: Uint8Array): Uint8Array {
   const next = new Uint8Array(key.length + 1);
   next.set(key);

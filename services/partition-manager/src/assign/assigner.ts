@@ -34,7 +34,7 @@ export interface AssignerOptions {
   readonly loadsAtOnceMax: number;
   /** Requests a second when the range was served last; 0 when that is not known. */
   readonly heatOf: (range: Range) => number;
-  /** Nothing stands against moving a range by itself. */
+  /** Returns true if nothing stands against moving a range by itself. */
   readonly hasRoom: () => boolean;
   /** Asks for another turn soon. */
   readonly again: () => void;
@@ -101,7 +101,7 @@ export class Assigner {
     return ranges.filter(({ rangeId }) => !this.#attempts.isGivenUp(rangeId));
   }
 
-  /** One turn: does what is to be done now. Waits for nothing but the map. */
+  /** Does one turn: what is to be done now. Waits for nothing but the map. */
   async turn(): Promise<void> {
     if (!this.#servers.known || this.#assigning) return;
     this.#forgetGone();
@@ -167,7 +167,7 @@ export class Assigner {
     return true;
   }
 
-  /** The live server that serves least, besides this one. */
+  /** Returns the live server that serves least, besides this one. */
   leastLoaded(besides: string): string | undefined {
     return leastLoaded(this.#state(), besides);
   }
@@ -415,7 +415,7 @@ export class Assigner {
   }
 }
 
-/** The owner epoch because of which a server, or a stream, refused a lower one; 0: it refused for another reason. */
+/** Returns the owner epoch because of which a server, or a stream, refused a lower one; 0: it refused for another reason. */
 function epochThere({ details = {} }: Failure): number {
   return Math.max(...[details.currentOwnerEpoch, details.closedEpoch, details.heldEpoch].map((epoch) => Number(epoch ?? 0)));
 }

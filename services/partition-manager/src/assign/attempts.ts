@@ -29,7 +29,7 @@ const untried: Readonly<Tried> = { assigned: 0, untilMs: 0, failed: 0, failingSi
 export class Attempts {
   readonly #world: Pick<World, "clock" | "random" | "rules">;
   readonly #tried = new Map<string, Tried>();
-  /** By server and lease epoch: until when. */
+  /** Keyed by server and lease epoch: until when. */
   readonly #avoided = new Map<string, number>();
 
   constructor(world: Pick<World, "clock" | "random" | "rules">) {
@@ -40,7 +40,7 @@ export class Attempts {
     return (this.#tried.get(rangeId)?.untilMs ?? 0) <= this.#world.clock.monotonicMs();
   }
 
-  /** How often it was since it was served last, and for how long it is not to be again. */
+  /** Returns how often it was since it was served last, and for how long it is not to be again. */
   assigned(rangeId: string): { readonly assigned: number; readonly restMs: number } {
     const before = this.#tried.get(rangeId) ?? untried;
     const assigned = before.assigned + 1;

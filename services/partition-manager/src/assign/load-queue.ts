@@ -1,21 +1,21 @@
 /**
- * In which order ranges are loaded when many wait: those first that were asked most when they were served last, so many at a server at once.
- * Thousands of loads at once would all end late; one after another they would not use the machine.
+ * Order in which ranges are loaded when many wait: those with most requests when they were last served go first, and each server loads at most
+ * `atOnceMax` at a time. Thousands of loads at once would all end late; one after another they would not use the machine.
  */
 interface Waiting {
   /** Heat of the range; hotter ones go first. */
   readonly heat: number;
-  /** In which they came: of equals the earlier goes first. */
+  /** Number of the arrival: of equally hot ranges the earlier goes first. */
   readonly number: number;
   readonly go: () => void;
 }
 
 interface AtServer {
   running: number;
-  /** By heat, the hottest last; sorted when the next one is taken. */
+  /** Sorted by heat when the next one is taken, the hottest last. */
   readonly waiting: Waiting[];
   sorted: boolean;
-  /** Ranges that come in one turn are sorted before the first of them goes. */
+  /** True while a turn of the event loop is awaited in which the ranges that came together are sorted and begin. */
   due: boolean;
 }
 
@@ -32,7 +32,7 @@ export class LoadQueue {
     return this.#servers.values().reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
-  /** Nothing runs or waits. */
+  /** True if nothing runs or waits. */
   get empty(): boolean {
     return this.#servers.size === 0;
   }

@@ -29,11 +29,11 @@ export class Balancer {
   readonly #figures = new Map<string, RangeFigures>();
   readonly #settled = new SettledLoads();
   readonly #servers = new Map<string, ServerLoad>();
-  /** By range, of which a split or merge failed, perhaps for want of a key: until when it is not tried again, before everything else. */
+  /** Keyed by range, of which a split or merge failed, perhaps for want of a key: until when it is not tried again, before everything else. */
   readonly #restingUntilMs = new Map<string, number>();
-  /** By range, until when it is not moved: that could not be done, or would be done again and again. */
+  /** Time until which a range is not moved, keyed by range: that could not be done, or would be done again and again. */
   readonly #unmovedUntilMs = new Map<string, number>();
-  /** By range, until when it counts as moved. */
+  /** Time until which a range counts as moved, keyed by range. */
   readonly #movedUntilMs = new Map<string, number>();
   /** Another move of a range that counts as moved, and at how many looks in a row it was the best one. */
   #insisted: { readonly move: string; readonly looks: number } | undefined;

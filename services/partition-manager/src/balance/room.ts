@@ -19,12 +19,12 @@ export class Room {
     this.#ask = ask;
   }
 
-  /** Why nothing is to be begun by itself, for people; empty: nothing stands against it. */
+  /** Returns why nothing is to be begun by itself, for people; empty: nothing stands against it. */
   get lacks(): readonly string[] {
     return this.#lacks;
   }
 
-  /** Until the signal. */
+  /** Watches until the signal. */
   async watch(everyMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#heard(await this.#ask(askTimeoutMs));

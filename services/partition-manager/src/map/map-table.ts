@@ -13,7 +13,7 @@ export interface TableRow {
 export type TableChange = TableRow | { readonly key: Uint8Array };
 
 export interface OwnTable {
-  /** All rows, in key order. */
+  /** Returns all rows, in key order. */
   readAll(): Promise<Outcome<TableRow[]>>;
   /**
    * All or nothing; gives the sequence of the commit. After any failure but a refusal nothing more may be written in this term, unless the

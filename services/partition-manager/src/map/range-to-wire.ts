@@ -24,7 +24,7 @@ export const rangeToWire = (range: Range): MessageInitShape<typeof RangePartitio
 /** Messages of ranges that were told before. A range never changes: another one takes its place. */
 const told = new WeakMap<Range, RangePartition>();
 
-/** Messages of all these ranges, made in turns: a whole map may have thousands, and each front-end asks for it. */
+/** Returns the messages of all these ranges, made in turns: a whole map may have thousands, and each front-end asks for it. */
 export async function rangesToWire(clock: Clock, ranges: readonly Range[]): Promise<RangePartition[]> {
   const turns = new Turns(clock);
   const messages: RangePartition[] = [];

@@ -29,7 +29,7 @@ export interface StreamLayer {
   /** Raises the owner epoch of a stream, so that nobody goes on under a lower one. `gone`: there is no such stream. */
   fence(stream: string, ownerEpoch: number, timeoutMs: number): Promise<Outcome<"fenced" | "gone">>;
   exists(stream: string, timeoutMs: number): Promise<Outcome<boolean>>;
-  /** Why no new extent can be made now, for people; empty: one can. */
+  /** Returns why no new extent can be made now, for people; empty: one can. */
   lacks(timeoutMs: number): Promise<Outcome<readonly string[]>>;
 }
 
@@ -93,7 +93,7 @@ export class Reshaper {
     });
   }
 
-  /** With its neighbour above. */
+  /** Merges the range with its neighbour above. */
   async merge(rangeId: string): Promise<Outcome<Changed>> {
     const left = this.#range(rangeId);
     if (!left.ok) return left;
@@ -246,7 +246,7 @@ export class Reshaper {
     return ok({ ranges: children, times: times.value });
   }
 
-  /** By the server's word nothing was done and nothing will be: it serves the parents as before, under the same owner epochs. */
+  /** Ends the attempt when the server says that nothing was done: it serves the parents as before, under the same owner epochs. */
   async #callOff(parents: readonly Range[]): Promise<void> {
     const written = await this.#asBefore(parents);
     if (written.ok) for (const parent of parents) this.#assigner.release(withoutReshape(parent), { kind: "loaded" });

@@ -20,16 +20,16 @@ interface AtPrimary {
   /** Copy that confirms them, by role epoch, operation that began it, and stamp. */
   readonly copy: string;
   readonly tag: Uint8Array;
-  /** When this manager first saw them. */
+  /** Time at which this manager first saw them. */
   readonly seenMs: number;
-  /** When the copy first confirmed them, and last; undefined: it has not. */
+  /** Time at which the copy first confirmed them, and last; undefined: it has not. */
   readonly confirmed: { readonly firstMs: number; readonly lastMs: number } | undefined;
 }
 
 interface AtSecondary {
   readonly epoch: number;
   readonly heardMs: number;
-  /** When the primary itself last said which settings it has; undefined: it has not. */
+  /** Time at which the primary itself last said which settings it has; undefined: it has not. */
   readonly saidMs: number | undefined;
 }
 
@@ -57,7 +57,7 @@ export class CopyWords {
     return this.#world.clock.monotonicMs();
   }
 
-  /** SHA-256 over what a copy shares with its primary. */
+  /** Returns SHA-256 over what a copy shares with its primary. */
   tagOf({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account): Uint8Array {
     const scopes = encryptionScopes.map(({ name, key, disabled }) => [name, toHex(key), disabled]);
     const { blob, queue, table } = serviceProperties;
@@ -78,7 +78,7 @@ export class CopyWords {
     return next;
   }
 
-  /** Time since the copy confirmed the settings that the account was last seen with, in milliseconds; undefined: it has not. */
+  /** Returns the time since the copy confirmed the settings that the account was last seen with, in milliseconds; undefined: it has not. */
   confirmedMsAgo(name: string): number | undefined {
     const confirmed = this.#primary.get(name)?.confirmed;
     return confirmed && Math.max(0, Math.round(this.#nowMs - confirmed.lastMs));
@@ -117,7 +117,7 @@ export class CopyWords {
     return held?.epoch === epoch ? held.saidMs : undefined;
   }
 
-  /** Time for which the copy under a role epoch may be read from, in milliseconds; 0: not at all. */
+  /** Returns the time for which the copy under a role epoch may be read from, in milliseconds; 0: not at all. */
   servesForMs(name: string, epoch: number): number {
     if (!this.#world.rules.on("copiesServeWhileHeard")) return copyTermMs;
     const held = this.#secondary.get(name);

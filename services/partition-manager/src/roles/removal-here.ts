@@ -42,7 +42,7 @@ export async function endRemovalHere(
   return ended.ok ? ok() : ended;
 }
 
-/** Names of the account's first queues here, in order. */
+/** Returns the names of the account's first queues here, in order. */
 export async function queuesHere(world: World, map: MapState, account: string): Promise<Outcome<string[]>> {
   const found = await onRanges(map, account, withQueues, ({ rangeId, rangeVersion, serverAddress }) =>
     world.transport

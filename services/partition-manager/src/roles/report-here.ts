@@ -24,7 +24,7 @@ export interface ForgottenHere {
 
 const askTimeoutMs = 10_000;
 
-/** Why the report is not complete; empty: every range has its part durably. */
+/** Returns why the report is not complete; empty: every range has its part durably. */
 export function reportTrouble(here: Outcome<ShippingHere>): string {
   if (!here.ok) return here.failure.message;
   const { ranges, rangeCount } = here.value;
@@ -38,7 +38,7 @@ export function reportTrouble(here: Outcome<ShippingHere>): string {
   return "";
 }
 
-/** A page of one range. A marker is the table and the key, in hexadecimal, at which the page begins. */
+/** Returns a page of one range. A marker is the table and the key, in hexadecimal, at which the page begins. */
 export async function divergedHere(world: World, map: MapState, account: string, marker: string): Promise<Outcome<DivergedHere>> {
   const place = placeOf(map, account, marker);
   if (!place.ok) return place;
@@ -66,7 +66,7 @@ interface PagePlace {
   readonly markerBehind: (nextKey: Uint8Array) => string;
 }
 
-/** Undefined: no range lies behind the marker. */
+/** Returns undefined if no range lies behind the marker. */
 function placeOf(map: MapState, account: string, marker: string): Outcome<PagePlace | undefined> {
   const ranges = [...rangesOfReports(map, account)].sort((a, b) => compareText(a.table, b.table) || compareBytes(a.low, b.low));
   const [table = "", hex = ""] = marker.split("/");

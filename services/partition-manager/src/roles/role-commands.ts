@@ -207,7 +207,7 @@ export class RoleCommands {
     return refused("failedPrecondition", "conflict", ownQueues(name, own.value));
   }
 
-  /** Role of the account; refused if the stamp never had it. */
+  /** Returns the role of the account; refused if the stamp never had it. */
   async roleOf(name: string, execute: Execute): Promise<Outcome<string>> {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
@@ -269,13 +269,13 @@ export class RoleCommands {
     return Math.max(0, Math.floor(clock.monotonicMs() - fromMs));
   }
 
-  /** Last report of the primary about the copy here; refused if there was none. */
+  /** Returns the last report of the primary about the copy here; refused if there was none. */
   copyOf(name: string): Outcome<CopyFacts> {
     const facts = this.#copies.get(name, { stampLineage: this.lineage, nowMs: this.#world.clock.wallMs() });
     return facts === undefined ? refused("notFound", "notReady", `nothing was told about a copy of account ${name}`) : ok(facts);
   }
 
-  /** Role of the account; one that was never given a role is at its primary. */
+  /** Returns the role of the account; one that was never given a role is at its primary. */
   async decodedRole(name: string, execute: Execute): Promise<Outcome<AccountRole>> {
     const text = await this.roleOf(name, execute);
     return text.ok ? roleOf(text.value) : text;

@@ -27,7 +27,7 @@ type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"]
 /** Attempts of a change that others come before. */
 export const attemptsMax = 8;
 
-/** Part of an account that its copy shares with it. */
+/** Returns the part of an account that its copy shares with it. */
 const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account) => ({
   keys,
   delegationSecret,

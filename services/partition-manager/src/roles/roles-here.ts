@@ -31,7 +31,7 @@ export class RolesHere {
     this.#clock = clock;
   }
 
-  /** The role was written, or read. */
+  /** Notes that the role was written, or read. */
   told(account: string, geoRole: string): void {
     this.#meanwhile.set(account, geoRole);
     this.#note(this.#known, account, geoRole);

@@ -92,11 +92,11 @@ export async function onRanges<T>(
   return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
 }
 
-/** Ranges of the tables without whose rows a copy of an account with this role is not complete. */
+/** Returns the ranges of the tables without whose rows a copy of an account with this role is not complete. */
 const rangesOf = (map: MapState, account: string, role: Pick<AccountRole, "queues">): readonly Range[] =>
   map.current.ranges.filter((range) => isShippedFor(role, range.table) && holdsAccount(range, account));
 
-/** Ranges of the tables of which a report may have rows, also one of an earlier copy. */
+/** Returns the ranges of the tables of which a report may have rows, also one of an earlier copy. */
 export const rangesOfReports = (map: MapState, account: string): readonly Range[] =>
   map.current.ranges.filter((range) => isShippedTable(range.table) && holdsAccount(range, account));
 

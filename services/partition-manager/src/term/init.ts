@@ -53,7 +53,7 @@ export async function writeSchemas(table: OwnTable): Promise<Outcome<void>> {
   return written.ok ? ok() : written;
 }
 
-/** One range for each table that has none. */
+/** Writes one range for each table that has none. */
 export async function writeFirstRanges(map: MapState): Promise<Outcome<void>> {
   return map.change(({ ranges }) => {
     const present = new Set(ranges.map((range) => range.table));

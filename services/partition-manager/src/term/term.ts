@@ -44,7 +44,7 @@ export class Term {
   #above = 0;
   readonly #tables: OwnTable[] = [];
   #running: Running | undefined;
-  /** Why one of them was not inserted in the last attempt. */
+  /** Reason why one of them was not inserted in the last attempt. */
   #accountsRefused: FailureReason | undefined;
   #accountsInserted = false;
   #why = "";
@@ -90,7 +90,7 @@ export class Term {
     return this.#running?.balancer;
   }
 
-  /** Why nothing is moved, split or merged by itself now, for people. */
+  /** Returns why nothing is moved, split or merged by itself now, for people. */
   get waitsForRoom(): readonly string[] {
     return this.#running?.room.lacks ?? [];
   }

@@ -74,7 +74,7 @@ export class CollectorScan {
   readonly #rules: Rules;
   readonly #garbage: BlobGarbage;
   readonly #mayBeCopy: (account: string) => boolean;
-  /** By extent: bytes of references beyond which it is not rewritten. Only of extents that may be. */
+  /** Keyed by extent: bytes of references beyond which it is not rewritten. Only of extents that may be. */
   readonly #rewriteBelow: ReadonlyMap<number, number>;
   #noted = 0;
   /** Where the next piece begins; and, inside a blob, from which of its rows on. */
@@ -102,7 +102,7 @@ export class CollectorScan {
     this.#rewriteBelow = new Map(options.extents.map(({ extentId, lengthBytes }) => [extentId, lengthBytes * options.rewriteBelow]));
   }
 
-  /** One more piece; gives how many rows it had, what is garbage in it, and whether it was the last one. */
+  /** Scans one more piece; gives how many rows it had, what is garbage in it, and whether it was the last one. */
   async piece(view: RowView): Promise<Outcome<{ readonly rows: number; readonly garbage: PieceGarbage; readonly last: boolean }>> {
     const resume = this.#resume;
     const before = this.rows;

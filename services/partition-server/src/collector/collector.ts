@@ -78,7 +78,7 @@ interface Pass {
   readonly owners: Owners;
   readonly endedMs: number;
   readonly tookMs: number;
-  /** By full extent that a pass over the range has looked at: when the last of these passes began, by the monotonic clock. */
+  /** Time by full extent that a pass over the range has looked at: when the last of these passes began, by the monotonic clock. */
   readonly lookedAtMs: ReadonlyMap<number, number>;
 }
 
@@ -87,7 +87,7 @@ interface Owners {
   readonly there: Incarnation[];
   /** Deleted ones whose rows rest, with the time of the first finding by the wall clock. */
   readonly resting: Map<string, number>;
-  /** More than could be noted. */
+  /** True if there was more than could be noted. */
   more: boolean;
 }
 
@@ -96,7 +96,7 @@ export class Collector {
   readonly #holdings: Holdings;
   readonly #ask: IsThere;
   readonly #options: CollectorOptions;
-  /** By incarnation: when a pass over any range first found it gone, by the wall clock, oldest first. Rows inside it rest. */
+  /** Keyed by incarnation: when a pass over any range first found it gone, by the wall clock, oldest first. Rows inside it rest. */
   readonly #goneSinceMs = new Map<string, number>();
   readonly #passes = new Map<string, Pass>();
   #busy = false;
@@ -126,7 +126,7 @@ export class Collector {
     return (pass.lookedAtMs.get(extentId) ?? Number.NEGATIVE_INFINITY) >= sinceMs || (pass.complete && pass.sequence === sequence);
   }
 
-  /** Every range in turn, for as long as the process runs. */
+  /** Collects every range in turn, for as long as the process runs. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, logger } = this.#world;
     while (!signal.aborted) {
@@ -160,7 +160,7 @@ export class Collector {
     return false;
   }
 
-  /** One pass over one range; a second one when extents were rewritten, that finds nothing refers to them. */
+  /** Makes one pass over one range; a second one when extents were rewritten, that finds nothing refers to them. */
   async collect(held: Serving): Promise<Outcome<Collected>> {
     if (this.#busy) return refused("unavailable", "rangeChanging", "another range is collected now: try again later");
     this.#busy = true;
@@ -261,7 +261,7 @@ export class Collector {
     return new Map(found.slice(0, extentsRewrittenMax).map(({ extentId, rows }) => [extentId, rows]));
   }
 
-  /** Everything of the range; gives how many rows were deleted on the way. */
+  /** Scans everything of the range; gives how many rows were deleted on the way. */
   async #scan(held: Serving, scan: CollectorScan, owners: Owners): Promise<Outcome<number>> {
     let deleted = 0;
     for (;;) {
@@ -313,7 +313,7 @@ export class Collector {
     return ok(deleted);
   }
 
-  /** One commit in the order of this key; gives how many rows it changed. */
+  /** Makes one commit in the order of this key; gives how many rows it changed. */
   async #change(
     { engine }: Serving,
     lockKey: Uint8Array,

@@ -13,7 +13,7 @@ import type { ExtentLocation } from "@stamp/wire";
 export interface RowView {
   get(key: Uint8Array): Promise<Outcome<Uint8Array | undefined>>;
   scan(low: Uint8Array, high: Uint8Array, limits: ScanLimits): Promise<Outcome<ScanAnswer>>;
-  /** Row after row; `visit` says where to look next, or undefined to stop. What lies between is not read. */
+  /** Walks row after row; `visit` says where to look next, or undefined to stop. What lies between is not read. */
   walk(low: Uint8Array, high: Uint8Array, visit: VisitRow, options?: WalkOptions): Promise<Outcome<void>>;
 }
 
@@ -34,7 +34,7 @@ export interface EngineFacts {
 }
 
 export interface RangeEngine {
-  /** Rows at the newest commit. `background`: what it walks over is not kept in the cache. */
+  /** Reads rows at the newest commit. `background`: what it walks over is not kept in the cache. */
   read<T>(work: (view: RowView) => Promise<Outcome<T>>, options?: { readonly background: boolean }): Promise<Outcome<T>>;
   /**
    * Decides in the order of these keys and commits what was decided; the answer comes when it is durable and applied. Pipelined: the next
@@ -45,12 +45,12 @@ export interface RangeEngine {
     decide: (view: RowView, sequence: number) => Promise<Outcome<Decision>>,
     options: { readonly timeoutMs: number; readonly pipelined: boolean },
   ): Promise<Outcome<Decision>>;
-  /** To the blob data stream, in one piece. `whenFree`: see `AppendOptions`. */
+  /** Appends to the blob data stream, in one piece. `whenFree`: see `AppendOptions`. */
   appendData(payload: Uint8Array, timeoutMs: number, whenFree?: () => void): Promise<Outcome<Place>>;
   /** Whether a row may refer to it. Asked in row order. */
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;
-  /** Sealed extents of blob data, in order. */
+  /** Returns the sealed extents of blob data, in order. */
   sealedDataExtents(): readonly DataExtent[];
   /** Returns the extents in which no upload in progress has bytes; they are recorded before. */
   settleExtents(): Promise<Outcome<readonly DataExtent[]>>;
@@ -65,7 +65,7 @@ export interface RangeEngine {
   needRows(version: number): Promise<Outcome<void>>;
   /** Renews the pins on these extents of blob data; returns those that are gone. */
   pinData(extentIds: readonly number[]): Outcome<readonly number[]>;
-  /** The bytes of these places once more, at the end of the blob data stream. */
+  /** Writes the bytes of these places once more, at the end of the blob data stream. */
   copyData(places: readonly Place[], timeoutMs: number): Promise<Outcome<readonly Place[]>>;
   /** No row begins to refer to them from now on; resolves when every transaction that might have is over. */
   leaveExtents(extentIds: readonly number[]): Promise<void>;
@@ -77,7 +77,7 @@ export interface RangeEngine {
   checkpoint(): Promise<Outcome<void>>;
   /** Resolves when commits have a place to go to: nothing has to be asked for the first one. */
   begin(): Promise<void>;
-  /** Keys that divide what is written out into parts of about one size, in order. */
+  /** Returns the keys that divide what is written out into parts of about one size, in order. */
   keySamples(): readonly Uint8Array[];
   /** No new write; resolves when no append is in flight. */
   close(): Promise<void>;
@@ -113,7 +113,7 @@ export interface Engines {
   readonly hedges?: () => HedgeFigures;
   /** Where the time of all ranges together goes. */
   readonly times?: StorageTimes;
-  /** Where these extents are; those that nobody knows are left out. */
+  /** Returns where these extents are; those that nobody knows are left out. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
   /** Begins a split or merge: one parent, or two neighbours in order. */
   handoff(parents: readonly ParentRange[], children: readonly Range[]): Handoff;

@@ -64,7 +64,7 @@ const generationsMax = 4;
 /** Extents of which one call renews the pins. */
 const pinnedAtOnceMax = 4_096;
 
-/** Longer keys that begin alike are one to the throttle. */
+/** Bytes of a key that the throttle looks at: longer keys that begin alike are one to it. */
 const keyBytesSeen = 256;
 
 export interface ExecutorOptions {
@@ -239,7 +239,7 @@ export class Executor {
     return ok([place.value]);
   }
 
-  /** Where the extents of these places are; those that nobody knows are left out. */
+  /** Returns where the extents of these places are; those that nobody knows are left out. */
   async locate(places: readonly Place[], deadlineMs: number): Promise<ExtentLocation[]> {
     const extentIds = [...new Set(places.map((place) => place.extentId))];
     if (extentIds.length === 0) return [];
@@ -293,7 +293,7 @@ export class Executor {
     return this.#admission.enter({ account: accountPrefix(key), partition: latin1(key), kind: isRead(operation) ? "read" : "write" });
   }
 
-  /** While it waited its time or its range may have gone. */
+  /** True if, while the operation waited, its time or its range may have gone. */
   #tooLate(held: HeldEngine, deadlineMs: number): Failed | undefined {
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left after waiting for its turn");
     return this.#holdings.current(held) ? undefined : leaseLost();
@@ -436,7 +436,7 @@ function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult>
   return failed;
 }
 
-/** The first bytes, at most 256. Added one by one: passed as arguments they take twenty times as long. */
+/** Returns the first bytes, at most 256. Added one by one: passed as arguments they take twenty times as long. */
 function latin1(bytes: Uint8Array, lengthBytes: number = bytes.length): string {
   const end = Math.min(lengthBytes, keyBytesSeen);
   let text = "";

@@ -92,7 +92,7 @@ export class Holdings {
     return [...this.#held.values()];
   }
 
-  /** Ranges that can have a row between these keys of a table; found without a look at all of them. */
+  /** Returns the ranges that can have a row between these keys of a table; found without a look at all of them. */
   overlapping(keys: Pick<Range, "table" | "low" | "high">): readonly HeldRange[] {
     return this.#held.overlapping(keys);
   }
@@ -380,7 +380,7 @@ export class Holdings {
     return ok(held as Serving);
   }
 
-  /** The range when it is served here at this version. */
+  /** Returns the range when it is served here at this version. */
   serving(rangeId: string, rangeVersion: number): Outcome<Serving> {
     const held = this.#held.get(rangeId);
     if (!held || held.state === "dropped") return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
@@ -396,7 +396,7 @@ export class Holdings {
     return held.state === "serving";
   }
 
-  /** When the process leaves. */
+  /** Closes every range, when the process leaves. */
   async closeAll(): Promise<void> {
     const all = [...this.#held.values()];
     this.#held.clear();

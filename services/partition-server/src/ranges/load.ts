@@ -133,7 +133,7 @@ export class RangeLoad {
     };
   }
 
-  /** Where the rows of each of the last requests' PartitionName start, in no order. */
+  /** Returns where the rows of each of the last requests' PartitionName start, in no order. */
   partitionStarts(): Uint8Array[] {
     return this.#samples.map(partitionStart).filter((start) => start !== undefined);
   }

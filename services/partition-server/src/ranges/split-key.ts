@@ -12,7 +12,7 @@ const samplesMin = 200;
 /** So many PartitionNames are looked at where nothing else says where to split. */
 const namesMax = 1_000;
 
-/** By load when there is some, else by bytes; a small and quiet range by the little that was asked of it. */
+/** Suggests a key by load when there is some, else by bytes; for a small and quiet range by the little that was asked of it. */
 export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" | "load" | "engine">): Uint8Array | undefined {
   const asked = load.partitionStarts();
   const busy = divisible(asked);
@@ -48,7 +48,7 @@ function divisible(starts: readonly Uint8Array[]): readonly Uint8Array[] {
   return all.filter(({ belonging }) => !belonging || belonging.inside || !entered.has(nameOf(belonging))).map(({ start }) => start);
 }
 
-/** The start nearest to the middle at which something lies on both sides. */
+/** Returns the start nearest to the middle at which something lies on both sides. */
 export function middleOf(starts: readonly Uint8Array[], { low, high }: Pick<Range, "low" | "high">): Uint8Array | undefined {
   const sorted = [...starts].sort(compareBytes);
   const middle = sorted.length / 2;

@@ -6,7 +6,7 @@ import { keysWithin } from "../shipping/range-shipping.ts";
 
 const namesMax = 10;
 
-/** Names of the first queues, in order. */
+/** Returns the names of the first queues, in order. */
 export async function queuesHere({ range, engine }: Serving, account: string): Promise<Outcome<string[]>> {
   const own = keysWithin(range, account);
   const prefix = queuesPrefix(account, "");

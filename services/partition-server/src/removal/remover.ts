@@ -34,7 +34,7 @@ export interface RemoverOptions {
   /** How often the removed accounts are looked at, in milliseconds; 0: never. */
   readonly everyMs: number;
   readonly rowsPerSecond: number;
-  /** Longer than a request takes, in milliseconds. */
+  /** Time that no request exceeds, in milliseconds. */
   readonly requestMs: number;
   /** Accounts that were removed from this stamp, with their roles, as the partition manager told last. */
   readonly removed: () => ReadonlyMap<string, AccountRole>;
@@ -47,18 +47,18 @@ export interface RemoverOptions {
 /** One account in one range. */
 interface Removal {
   readonly tenure: number;
-  /** When this server heard of it first, by the monotonic clock. */
+  /** Time at which this server heard of it first, by the monotonic clock. */
   readonly heardMs: number;
   rows: number;
   /** Key at which the next page begins; undefined: no page was begun, or the last one is over. */
   from: Uint8Array | undefined;
-  /** When the range was looked at last and had no row of the account, by the monotonic clock; undefined: it was not, or has rows. */
+  /** Time at which the range was looked at last and had no row of the account, by the monotonic clock; undefined: it was not, or has rows. */
   endedMs: number | undefined;
-  /** When it had no row for the first time since the last one was deleted. */
+  /** Time at which it had no row for the first time since the last one was deleted. */
   emptySinceMs: number | undefined;
   /** Extents that were full then, and of which the collector was not seen to have looked at. */
   extents: readonly number[];
-  /** When the removal failed last, by the monotonic clock; undefined: it goes on. */
+  /** Time at which the removal failed last, by the monotonic clock; undefined: it goes on. */
   failedMs: number | undefined;
   failure: string;
 }
@@ -85,7 +85,7 @@ export class Remover {
   readonly #world: World;
   readonly #holdings: Holdings;
   readonly #options: RemoverOptions;
-  /** By range, owner epoch and account. */
+  /** Keyed by range, owner epoch and account. */
   readonly #removals = new Map<string, Removal>();
 
   constructor(world: World, holdings: Holdings, options: RemoverOptions) {
@@ -108,7 +108,7 @@ export class Remover {
     }
   }
 
-  /** How far the removal of these accounts is, for each range of this server that has keys of them. */
+  /** Returns how far the removal of these accounts is, for each range of this server that has keys of them. */
   async facts(asked: readonly RemovedAccount[], mayAnswer: (held: HeldRange) => Outcome<void>): Promise<Omit<RangeRemoval, "$typeName">[]> {
     const turns = new Turns(this.#world.clock);
     const found: Omit<RangeRemoval, "$typeName">[] = [];
@@ -140,7 +140,10 @@ export class Remover {
     return found;
   }
 
-  /** Full extents that may have bytes of the account still; undefined: the range has rows of it. What is not left is not noted any more. */
+  /**
+   * Returns the full extents that may have bytes of the account still; undefined: the range has rows of it. What is not left is not noted any
+   * more.
+   */
   #extentsLeft(held: HeldRange, { data }: RangePartition, removal: Removal): readonly DataExtent[] | undefined {
     const { emptySinceMs, extents } = removal;
     if (emptySinceMs === undefined) return undefined;

@@ -18,7 +18,7 @@ export interface Ahead {
   readonly above: number | undefined;
 }
 
-/** Undefined: the log has had the version, or may have (rule `copiesAreNotAhead`). `level`: feature level of this stamp. */
+/** Returns undefined if the log has had the version, or may have (rule `copiesAreNotAhead`). `level`: feature level of this stamp. */
 export function aheadOf(
   { rules, clock }: World,
   { lineage, followers, rangeId }: Pick<RangePartition, "lineage" | "followers" | "rangeId">,

@@ -12,7 +12,7 @@ export interface Note {
   readonly end?: number | undefined;
 }
 
-/** Undefined if the text is no note. */
+/** Returns undefined if the text is no note. */
 export function noteOf(text: string): Note | undefined {
   try {
     const { epoch, paired, copyLineage, upTo, end } = JSON.parse(text) as Partial<Note>;

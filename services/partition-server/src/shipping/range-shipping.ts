@@ -67,7 +67,7 @@ export interface ShippingFacts {
   readonly rates?: ShippingRates | undefined;
   /** PartitionNames that were sent whole, because bytes of a logged commit had been collected. */
   readonly sentWhole: number;
-  /** Why the last call failed; empty: it did not. */
+  /** Reason why the last call failed; empty: it did not. */
   readonly failure: string;
   /** Lineage of the range's log, and lineage of the other stamp under which its rows were seeded; undefined: nothing is seeded. */
   readonly lineage?: number;
@@ -420,7 +420,7 @@ export class RangeShipping implements RangeWork {
   }
 }
 
-/** Keys of an account in a range. */
+/** Returns the keys of an account in a range. */
 export function keysWithin(
   { low, high }: Pick<Range, "low" | "high">,
   account: string,
@@ -432,7 +432,7 @@ export function keysWithin(
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? b : a);
 const earlier = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? a : b);
 
-/** Size of rows and of bytes of blobs that the range took since it was loaded. */
+/** Returns the size of rows and of bytes of blobs that the range took since it was loaded. */
 const acceptedBytes = ({ stats, data }: RangePartition): number => stats.storage.rowBytesAccepted + data.appendedBytes;
 
 /**

@@ -230,7 +230,7 @@ const handleOf = ({ extentId, offsetBytes, lengthBytes, mac }: DataHandleMessage
 // Copied: the bytes of a message lie in the buffer of its connection.
 const writeOf = ({ key, value }: ShippedRow): RowWrite => (value === undefined ? { kind: "delete", key } : { kind: "put", key, value });
 
-/** Undefined if a row has no value. */
+/** Returns undefined if a row has no value. */
 function rowsOf({ rows }: ScannedPart): Row[] | undefined {
   const found: Row[] = [];
   for (const { key, value } of rows) {

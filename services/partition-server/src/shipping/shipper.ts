@@ -79,7 +79,7 @@ export class Shipper {
   readonly #holdings: Holdings;
   readonly #options: ShipperOptions & ShippingOptions;
   readonly #manager: LeaderCalls;
-  /** By range, owner epoch, account and role. */
+  /** Keyed by range, owner epoch, account and role. */
   readonly #running = new Map<string, RangeWork>();
   /** Reports on their way, by account. */
   readonly #reporting = new Map<string, Promise<void>>();
@@ -107,7 +107,7 @@ export class Shipper {
     return [...this.#running.values()].map(({ facts }) => facts);
   }
 
-  /** Facts of a range about an account, under its role at the manager; `waiting` if it has not begun. */
+  /** Returns the facts of a range about an account, under its role at the manager; `waiting` if it has not begun. */
   factsOf({ rangeId, ownerEpoch }: Range, { account, epoch, paired, drainedMsAgo, copyLineage = 0 }: AskedShipping): Facts {
     const { clock, rules } = this.#world;
     this.#heardLineage(copyOf(account, { epoch, paired }), copyLineage);
@@ -127,7 +127,7 @@ export class Shipper {
     return this.#roles === undefined || role === "secondary" || role === "unseeded";
   }
 
-  /** Role of the account, as the partition manager said last; undefined: it named none, or has not answered yet. */
+  /** Returns the role of the account, as the partition manager said last; undefined: it named none, or has not answered yet. */
   roleOf(account: string): AccountRole | undefined {
     return this.#roles?.get(account);
   }
@@ -216,7 +216,7 @@ export class Shipper {
     await this.#bound();
   }
 
-  /** The accounts of which a range has keys. */
+  /** Returns the accounts of which a range has keys. */
   #within({ low, high }: Range): readonly Worked[] {
     const first = firstWith(this.#worked, (one) => compareBytes(one.high, low) > 0);
     const end = high.length === 0 ? this.#worked.length : firstWith(this.#worked, (one) => compareBytes(one.low, high) >= 0);
@@ -313,7 +313,7 @@ export class Shipper {
   }
 }
 
-/** Index of the first one for which it holds; it holds for all behind that one. */
+/** Returns the index of the first one for which it holds; it holds for all behind that one. */
 function firstWith(all: readonly Worked[], holds: (one: Worked) => boolean): number {
   let [low, high] = [0, all.length];
   while (low < high) {

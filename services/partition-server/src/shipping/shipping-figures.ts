@@ -49,6 +49,6 @@ export function shippingFigures(all: readonly RangeFigures[], totals: ShippingTo
   };
 }
 
-/** Size of keys and values. */
+/** Returns the size of keys and values. */
 export const rowBytesOf = (rows: readonly { readonly key: Uint8Array; readonly value?: Uint8Array | undefined }[]): number =>
   rows.reduce((total, { key, value }) => total + key.length + (value?.length ?? 0), 0);

@@ -48,7 +48,7 @@ export class Allocator {
     ];
   }
 
-  /** Why no extent can be placed now, for people. */
+  /** Returns why no extent can be placed now, for people. */
   get lacks(): string | undefined {
     const { config, nodes } = this.#term;
     const placeable = nodes.placeable().length;
@@ -56,7 +56,7 @@ export class Allocator {
     return `${placeable} of ${nodes.upCount} extent nodes that are up have room on their disks for new extents, ${config.minCopies} are needed`;
   }
 
-  /** An extent that is durable on every replica and told to nobody. */
+  /** Makes an extent that is durable on every replica and told to nobody. */
   async allocate(request: WantedExtent): Promise<Outcome<ExtentId>> {
     const { ended, ledger, world } = this.#term;
     /** Nodes that did not create it in time. */
@@ -158,7 +158,7 @@ export class Allocator {
     return nodes.fullCount > 0 && candidates + nodes.awaitedCount < config.minCopies;
   }
 
-  /** The nodes that did not do it. */
+  /** Returns the nodes that did not do it. */
   async #createEverywhere(id: ExtentId, predecessor: ExtentId | undefined): Promise<string[]> {
     const extent = this.#term.state.extent(id);
     if (extent?.phase !== "allocating") return [];

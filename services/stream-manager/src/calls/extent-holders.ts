@@ -4,7 +4,7 @@ import { holdersOf, type ReplicaPlace, targetsOf } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import type { Serving } from "../leader.ts";
 
-/** Names of nodes that may have raw content of the extent, by its record, and the nodes of a coding that is under way. */
+/** Returns the names of nodes that may have raw content of the extent, by its record, and the nodes of a coding that is under way. */
 export function holdersOnWire({ adoption, term }: Pick<Serving, "adoption" | "term">, id: ExtentId) {
   const extent = term.state.extent(id);
   if (extent === undefined) return { nodeIds: [] };

@@ -338,7 +338,7 @@ export class OwnerCalls {
     return rolled.failure.reason === "conflict" ? undefined : rolled;
   }
 
-  /** A number for a new segment, when the tail of the list is full. */
+  /** Returns a number for a new segment, when the tail of the list is full. */
   async #segmentId(stream: string): Promise<Outcome<number | undefined>> {
     const tail = this.#term.state.stream(stream)?.tail.length ?? 0;
     return tail < segmentExtentsMax ? ok<number | undefined>(undefined) : this.#allocator.mintId();

@@ -60,13 +60,13 @@ export class Views {
     this.#repairer = repairer;
   }
 
-  /** A page of the list. */
+  /** Returns a page of the list. */
   stream(name: string, list: ExtentList, from = 0, limit = listPageMax) {
     const page = list.slice(from, from + Math.min(limit, listPageMax));
     return { ...this.#streamInfo(name, list), extents: this.#locations(page), more: from + page.length < list.length };
   }
 
-  /** The ends of the list. */
+  /** Returns the ends of the list. */
   streamSummary(name: string) {
     const list = this.#term.state.list(name);
     const shown =

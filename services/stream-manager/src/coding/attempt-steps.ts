@@ -212,7 +212,7 @@ export class AttemptSteps {
     return made.find((each) => !each.ok) ?? ok({ bytesRead: 0 });
   }
 
-  /** Fragments that can be read now, as far as is known; damaged ones, of which good chunks can be, behind the others. */
+  /** Returns the fragments that can be read now, as far as is known; damaged ones, of which good chunks can be, behind the others. */
   #readable(id: ExtentId, fragments: readonly FragmentPlace[]) {
     const those = (isWanted: (place: FragmentPlace) => boolean) =>
       fragments.flatMap((place, index) => (isWanted(place) ? [this.target(place, index, place.version)] : []));
@@ -233,7 +233,7 @@ export class AttemptSteps {
     return answer;
   }
 
-  /** A fragment as a node is told of it. */
+  /** Returns a fragment as a node is told of it. */
   target({ nodeId, diskId }: ReplicaPlace, index: number, version: number) {
     return { index, version: toWire(version), address: this.#term.nodes.address(nodeId) ?? "", diskId };
   }

@@ -107,7 +107,7 @@ export class Chooser {
     return this.#survey;
   }
 
-  /** Undefined: the policy is not paused. */
+  /** Returns undefined if the policy is not paused. */
   get pause(): CodingPause | undefined {
     return this.#parts.pauses.pause;
   }
@@ -135,7 +135,7 @@ export class Chooser {
     return set;
   }
 
-  /** The code that extents get now, or why they get none. */
+  /** Returns the code that extents get now, or why they get none. */
   choice(): Profile | string {
     const why = whyCodingWaits(this.#term.level);
     if (why !== undefined && this.policy.profile !== "off") return why;
@@ -152,7 +152,7 @@ export class Chooser {
     this.#start();
   }
 
-  /** An attempt has ended; `why`, if it was taken back. */
+  /** Notes that an attempt has ended; `why`, if it was taken back. */
   over(id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined): void {
     if (kind === "decode" && why === undefined) {
       this.#ages.renew(id);
@@ -167,7 +167,7 @@ export class Chooser {
     this.#start();
   }
 
-  /** Why the extent is not coded, in words; undefined: the policy takes it, and it waits for its turn. */
+  /** Returns why the extent is not coded, in words; undefined: the policy takes it, and it waits for its turn. */
   whyNot(extent: ExtentRecord, choice: Profile | string = this.choice()): string | undefined {
     const { clock } = this.#term.world;
     const nowMs = clock.monotonicMs();
@@ -284,7 +284,7 @@ export class Chooser {
   }
 }
 
-/** Bytes on disks of an extent's fragments, files with heads and checksums. */
+/** Returns the bytes on disks of an extent's fragments, files with heads and checksums. */
 function fragmentFileBytes({ coded, sealedLengthBytes = 0 }: ExtentRecord): number {
   const profile = profileOf(coded?.profile ?? "");
   if (profile === undefined) return 0;

@@ -33,7 +33,7 @@ export function verifiedChecksums(
   return ok(level.allows(neededLevels.fragmentChecksums) ? told : undefined);
 }
 
-/** Bytes that the cheapest plan reads to make a fragment anew, or elsewhere. */
+/** Returns the bytes that the cheapest plan reads to make a fragment anew, or elsewhere. */
 export function bytesToRepair(
   { coded, sealedLengthBytes = 0 }: ExtentRecord,
   index: number,
@@ -48,13 +48,13 @@ export function bytesToRepair(
   return sources * fragmentBytesOf(sealedLengthBytes, profile.data);
 }
 
-/** Size of one fragment of a coded extent, in bytes; 0 if this release does not know its code. */
+/** Returns the size of one fragment of a coded extent, in bytes; 0 if this release does not know its code. */
 export function bytesOfFragment({ coded, sealedLengthBytes = 0 }: ExtentRecord): number {
   const profile = profileOf(coded?.profile ?? "");
   return profile === undefined ? 0 : fragmentBytesOf(sealedLengthBytes, profile.data);
 }
 
-/** Size of the fragments of an extent that are to be made again, and what is read for them, in bytes. */
+/** Returns the size of the fragments of an extent that are to be made again, and what is read for them, in bytes. */
 export function fragmentsToMake(
   extent: ExtentRecord,
   healthOf: (place: FragmentPlace) => FragmentHealth,

@@ -118,7 +118,10 @@ export class Coder {
     return this.#steps.isReadable(extent);
   }
 
-  /** Number of fragments on nodes that are newer than the record, if the extent can't be read as the record says; 0: it can, or there is none. */
+  /**
+   * Returns the number of fragments on nodes that are newer than the record, if the extent can't be read as the record says; 0: it can, or there
+   * is none.
+   */
   newerThan(extent: ExtentRecord): number {
     const count = this.#held.newerThan(extent);
     return count === 0 || this.#steps.isReadable(extent) ? 0 : count;
@@ -129,7 +132,7 @@ export class Coder {
     return this.#adoptable;
   }
 
-  /** Its newer fragments were taken back. */
+  /** Notes that its newer fragments were taken back. */
   adopted(id: ExtentId): void {
     this.#adopted.add(id);
     this.#adoptable = this.#adoptable.filter((other) => other !== id);

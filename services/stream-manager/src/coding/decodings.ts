@@ -112,7 +112,7 @@ export class Decodings {
     this.#working = false;
   }
 
-  /** Only one that begins takes from the rate. */
+  /** Starts a decoding. Only a decoding that begins takes from the rate. */
   async #start(id: ExtentId): Promise<Outcome<void>> {
     this.#starting += 1;
     const begun = await this.#record(id).finally(() => {

@@ -44,7 +44,7 @@ export class FragmentProgress {
     this.#left = left;
   }
 
-  /** A fragment was made again. */
+  /** Notes that a fragment was made again. */
   made(bytes: number, bytesRead: number): void {
     // A new leader goes on with what it finds before it has looked at everything.
     if (this.#episode.endedMs !== undefined) this.#begin();

@@ -109,7 +109,7 @@ export class FragmentRepairs {
     return this.#survey.lossesLeft;
   }
 
-  /** For the status of repairs. */
+  /** Returns the facts for the status of repairs. */
   repairStatus() {
     const { inGrace, unreachable } = this.#survey;
     const repairing = [...this.#term.state.attempts()].filter(
@@ -126,12 +126,12 @@ export class FragmentRepairs {
     };
   }
 
-  /** Why fragments can't be made again now, with the number of extents. */
+  /** Returns why fragments can't be made again now, with the number of extents. */
   get blockedReasons(): ReadonlyMap<string, number> {
     return this.#reasonsOf(() => true);
   }
 
-  /** Why fragments of this node can't be made elsewhere now, with the number of extents. */
+  /** Returns why fragments of this node can't be made elsewhere now, with the number of extents. */
   blockedOn(nodeId: string): ReadonlyMap<string, number> {
     return this.#reasonsOf((id) => this.#term.state.extent(id)?.coded?.fragments.some((place) => place.nodeId === nodeId) ?? false);
   }
@@ -154,7 +154,7 @@ export class FragmentRepairs {
     this.#nextScanMs = 0;
   }
 
-  /** An attempt at making a fragment anew was taken back. */
+  /** Notes that an attempt at making a fragment anew was taken back. */
   failed(id: ExtentId, why: string): void {
     this.#rests.failed(id, why, this.#uncertain.delete(id));
     // A scan after the rest finds a crowded fragment again; nothing of it is missing.
@@ -162,12 +162,12 @@ export class FragmentRepairs {
     this.#blocked.set(id, why);
   }
 
-  /** An attempt has ended, however: the extent may have been dropped meanwhile, or the commit refused. */
+  /** Notes that an attempt has ended, however: the extent may have been dropped meanwhile, or the commit refused. */
   over(id: ExtentId): void {
     this.#moving.delete(id);
   }
 
-  /** A fragment was made anew, of this many bytes that were read. */
+  /** Notes that a fragment was made anew, of this many bytes that were read. */
   made(extent: ExtentRecord, bytesRead: number): void {
     this.#uncertain.delete(extent.id);
     this.#rests.forget(extent.id);
@@ -208,7 +208,7 @@ export class FragmentRepairs {
     this.start();
   }
 
-  /** Undefined: it is not coded, or an attempt is under way. */
+  /** Returns undefined if it is not coded, or an attempt is under way. */
   #assess(extent: ExtentRecord): FragmentAssessment | undefined {
     const profile = extent.coded && profileOf(extent.coded.profile);
     if (extent.phase !== "sealed" || extent.coded === undefined || profile === undefined || extent.attempt !== undefined) return undefined;

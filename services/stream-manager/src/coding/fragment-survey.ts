@@ -33,7 +33,7 @@ export class FragmentSurvey {
     this.#reads += reads;
   }
 
-  /** Extents with a fragment to be made again, those with the fewest losses left last. */
+  /** Returns the extents with a fragment to be made again, those with the fewest losses left last. */
   waiting(): Waiting[] {
     return this.#waiting.toSorted((a, b) => b.lossesLeft - a.lossesLeft);
   }

@@ -55,7 +55,7 @@ export class HeldFragments {
   readonly #lost = new Map<ExtentId, readonly LostFragment[]>();
   /** Fragments on a node that no record explains, by node. */
   readonly #strays = new Map<string, number>();
-  /** By node and disk; a disk that was not compared to the end in this term has none. */
+  /** Keyed by node and disk; a disk that was not compared to the end in this term has none. */
   readonly #newer = new Map<string, Newer>();
   readonly #comparisons: Comparisons<Wanted>;
 
@@ -101,7 +101,7 @@ export class HeldFragments {
     return count;
   }
 
-  /** Extents of which nodes hold fragments that are newer than the record; each as often as there are such nodes. */
+  /** Yields extents of which nodes hold fragments that are newer than the record; each as often as there are such nodes. */
   *newerExtents(): Generator<ExtentId> {
     for (const { of } of this.#newer.values()) {
       for (const [id, { version }] of of) {
@@ -112,12 +112,12 @@ export class HeldFragments {
     }
   }
 
-  /** A fragment that the record names is not there. */
+  /** Notes that a fragment that the record names is not there. */
   missing(id: ExtentId, place: FragmentPlace): void {
     this.#lose(id, place, false);
   }
 
-  /** A person deleted a stray of this node. */
+  /** Notes that a person deleted a stray of this node. */
   strayGone(nodeId: string): void {
     const count = this.#strays.get(nodeId) ?? 0;
     if (count > 0) this.#strays.set(nodeId, count - 1);
@@ -132,7 +132,7 @@ export class HeldFragments {
     this.#comparisons.heard({ place, as, count });
   }
 
-  /** An attempt has put fragments in the place of others: what is known of those is over. */
+  /** Notes that an attempt has put fragments in the place of others: what is known of those is over. */
   made(id: ExtentId, attempt: AttemptRecord): void {
     const current = this.#term.state.extent(id)?.coded?.fragments ?? [];
     const made = targetsOf(attempt).map((target) => ({ ...target, version: attempt.version }));
@@ -218,7 +218,7 @@ export class HeldFragments {
     else newer.of.set(id, { count: (known?.count ?? 0) + 1, version: Math.max(known?.version ?? 0, version) });
   }
 
-  /** Fragments that are recorded to be on this disk. */
+  /** Returns the fragments that are recorded to be on this disk. */
   async #expectedOn(place: ReplicaPlace): Promise<Map<string, Expected>> {
     const { ended, state, world } = this.#term;
     const expected = new Map<string, Expected>();
@@ -243,7 +243,7 @@ export class HeldFragments {
   }
 }
 
-/** Every fragment that a record knows: in use, being made, or to be deleted. */
+/** Returns every fragment that a record knows: in use, being made, or to be deleted. */
 export function fragmentsOf({ coded, attempt, removedFragments }: ExtentRecord): FragmentPlace[] {
   const making = attempt === undefined || attempt.kind === "decode" ? [] : targetsOf(attempt);
   return [

@@ -33,7 +33,7 @@ export class CodingPauses {
     this.#pause = { note: `its record can't be read: ${message}`, wallMs: 0 };
   }
 
-  /** Undefined: it is not paused. */
+  /** Returns undefined if it is not paused. */
   get pause(): CodingPause | undefined {
     return this.#pause;
   }

@@ -26,19 +26,19 @@ export class LaterReplicas {
     if (held.has(id) || held.size < perNodeMax) held.set(id, why);
   }
 
-  /** Extents of which the node is known to have such a replica. */
+  /** Returns the extents of which the node is known to have such a replica. */
   of(nodeId: string): readonly ExtentId[] {
     return [...(this.#byNode.get(nodeId)?.keys() ?? [])];
   }
 
-  /** The node has the replica no more. */
+  /** Notes that the node has the replica no more. */
   release(nodeId: string, id: ExtentId): void {
     const held = this.#byNode.get(nodeId);
     held?.delete(id);
     if (held?.size === 0) this.#byNode.delete(nodeId);
   }
 
-  /** For the status. */
+  /** Returns the facts for the status. */
   summary(): { readonly nodeId: string; readonly count: number; readonly sample: readonly ExtentId[]; readonly why: string }[] {
     return [...this.#byNode].map(([nodeId, held]) => {
       const [why = ""] = held.values();
@@ -54,7 +54,7 @@ export class LaterReplicas {
 export const isNeverOpened = ({ phase, droppedAtMs, sealedLengthBytes }: ExtentRecord): boolean =>
   phase === "dropped" && droppedAtMs === undefined && sealedLengthBytes === undefined;
 
-/** Why the node must have heard from a later store; undefined if nothing says so. */
+/** Returns why the node must have heard from a later store; undefined if nothing says so. */
 export function whyLater(extent: ExtentRecord | undefined, place: ReplicaPlace, replica: ExtentReplica): string | undefined {
   // A decoding makes replicas of the version of its attempt.
   if (extent === undefined || extent.attempt !== undefined || !extent.replicas.some((one) => samePlace(one, place))) return undefined;

@@ -58,7 +58,7 @@ export class NodeSync {
     }
   }
 
-  /** Why no record explains that this replica is there; undefined: one does. */
+  /** Returns why no record explains that this replica is there; undefined: one does. */
   #unexplained(place: ReplicaPlace, id: ExtentId, replica: ExtentReplica): string | undefined {
     const extent = this.#term.state.extent(id);
     if (extent === undefined) return "the stream manager does not know the extent";

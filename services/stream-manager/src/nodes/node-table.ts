@@ -36,9 +36,9 @@ interface Health {
   load: ReportedLoad;
   /** Replicas that it has and no record explains: never deleted but by a person. */
   readonly quarantined: Map<ExtentId, Quarantined>;
-  /** When a call to it failed last. */
+  /** Time at which a call to it failed last. */
   distrustedMs: number;
-  /** When it let others wait last. */
+  /** Time at which it let others wait last. */
   slowMs: number;
 }
 
@@ -73,7 +73,7 @@ export class NodeTable {
   readonly #unreached = new Set<string>();
   /** Replicas that only a later metadata store can have made. */
   readonly later = new LaterReplicas();
-  /** By node. */
+  /** Keyed by node. */
   readonly #farTerms = new Map<string, FarTerm>();
 
   constructor(clock: Clock, state: StreamState, downAfterMs: number) {
@@ -132,12 +132,12 @@ export class NodeTable {
     return health !== undefined && this.#clock.monotonicMs() - health.lastSeenMs < this.#downAfterMs;
   }
 
-  /** Up, and still with this disk. */
+  /** True if the node is up, and still has this disk. */
   reachable(place: ReplicaPlace): boolean {
     return this.up(place.nodeId) && this.#state.node(place.nodeId)?.diskId === place.diskId;
   }
 
-  /** The node itself reported another disk than the one of this replica. */
+  /** True if the node itself reported another disk than the one of this replica. */
   hasOtherDisk(place: ReplicaPlace): boolean {
     const record = this.#state.node(place.nodeId);
     return record !== undefined && record.diskId !== place.diskId;
@@ -202,12 +202,12 @@ export class NodeTable {
     return this.#state.node(nodeId)?.address;
   }
 
-  /** A call to it just failed: it is not chosen for a while when enough others are there. */
+  /** Notes that a call to it just failed: it is not chosen for a while when enough others are there. */
   distrust(nodeId: string): void {
     this.#trouble(nodeId, "distrustedMs");
   }
 
-  /** It did not answer as soon as others: it is not chosen for a while when as many as `copies` others are there. */
+  /** Notes that it did not answer as soon as others: it is not chosen for a while when as many as `copies` others are there. */
   foundSlow(nodeId: string): void {
     this.#trouble(nodeId, "slowMs");
   }
@@ -302,7 +302,7 @@ export class NodeTable {
     return held !== undefined && held.creation !== creation;
   }
 
-  /** For the status. */
+  /** Returns the facts for the status. */
   quarantineSummary(): { readonly nodeId: string; readonly count: number; readonly sample: readonly ExtentId[] }[] {
     return [...this.#health]
       .filter(([, health]) => health.quarantined.size > 0)

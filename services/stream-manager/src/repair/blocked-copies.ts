@@ -17,7 +17,7 @@ export class BlockedCopies {
     return this.#bytes;
   }
 
-  /** How many for each reason. */
+  /** Number of copies for each reason. */
   get reasons(): ReadonlyMap<string, number> {
     return this.#reasons;
   }

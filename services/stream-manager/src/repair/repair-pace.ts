@@ -16,7 +16,7 @@ export class RepairPace<Kind extends string = "replicas" | "fragments"> {
   #last: Kind | undefined;
   /** Kinds that asked and had to wait since they began something last. */
   readonly #waiting = new Set<Kind>();
-  /** When the other kind's turn began; undefined: it has not begun. */
+  /** Time at which the other kind's turn began; undefined: it has not begun. */
   #turnSinceMs: number | undefined;
 
   /** `keptMs`: time for which a turn is kept for the other kind, in milliseconds. */

@@ -67,7 +67,7 @@ export class Repairer {
     return this.#madeAnew;
   }
 
-  /** Extents with fewer replicas on nodes that are up than there should be, as of the last look. */
+  /** Returns the extents with fewer replicas on nodes that are up than there should be, as of the last look. */
   underReplicated(): number {
     return this.#queue.size + this.#running.size + this.blocked.size + this.#survey.inGrace + this.#survey.unreachable;
   }
@@ -77,7 +77,7 @@ export class Repairer {
     return this.#queue.size + this.#running.size > 0;
   }
 
-  /** The facts, without counts since a time. */
+  /** Returns the facts, without counts since a time. */
   figures() {
     return {
       waiting: this.#queue.size + this.#running.size + this.blocked.size,
@@ -111,7 +111,7 @@ export class Repairer {
     };
   }
 
-  /** By the rate of this episode once it says something, before by the allowed one. */
+  /** Estimates the time that is left, by the rate of this episode or, before there is one, by the allowed rate. */
   #etaMs(waitingBytes: number, runningMs: number): number {
     const { bytes } = this.#episode;
     const fastestMs = (waitingBytes * 1_000) / this.#term.config.repairBytesPerSecond;
@@ -328,7 +328,7 @@ export class Repairer {
     return `no node can take a copy (${names.length} take replicas now: ${names.join(", ")}; each holds one already)`;
   }
 
-  /** The checksum of the copy; undefined: it was not made. */
+  /** Returns the checksum of the copy; undefined: it was not made. */
   async #copy(extent: ExtentRecord, sealedLengthBytes: number, target: ReplicaPlace, attempt: number): Promise<number | undefined> {
     const { config, nodes, number, stampId, world } = this.#term;
     const sources = extent.replicas

@@ -47,7 +47,7 @@ export class Completer {
     for (const replica of extent.replicas) if (!this.complete(extent, replica)) void this.#drive(id, replica, counted);
   }
 
-  /** A node says that its replica is not sealed. */
+  /** Notes that a node says that its replica is not sealed. */
   recheck(id: ExtentId, nodeId: string): void {
     const replica = this.#sealed(id)?.replicas.find((one) => one.nodeId === nodeId);
     if (replica === undefined || this.broken(id, nodeId)) return;
@@ -71,7 +71,7 @@ export class Completer {
     return extent.replicas.filter((replica) => this.complete(extent, replica)).length;
   }
 
-  /** Nobody was told the length, and every replica that it was made of is lost for certain: nothing can be brought to it. */
+  /** True if nobody was told the length, and every replica that it was made of is lost for certain: nothing can be brought to it. */
   isLost(extent: ExtentRecord): boolean {
     if (extent.untold === undefined || this.#isHeld(extent)) return false;
     return extent.untold.every((nodeId) => {
@@ -81,7 +81,7 @@ export class Completer {
     });
   }
 
-  /** Some replica was seen to hold the prefix. */
+  /** True if some replica was seen to hold the prefix. */
   #isHeld(extent: ExtentRecord): boolean {
     return extent.replicas.some((replica) => this.complete(extent, replica) && this.#term.nodes.reachable(replica));
   }
@@ -119,7 +119,7 @@ export class Completer {
     });
   }
 
-  /** Repair made a new replica or replaced one. */
+  /** Notes that repair made a new replica or replaced one. */
   repaired(id: ExtentId, place: ReplicaPlace): void {
     const broken = this.#broken.get(id);
     broken?.delete(place.nodeId);

@@ -61,7 +61,7 @@ export class Sealer {
     return this.#jobs.size;
   }
 
-  /** For people: the seals that take long, and why. */
+  /** Returns, for people, the seals that take long, and why. */
   waits(): string[] {
     const nowMs = this.#term.world.clock.monotonicMs();
     return [...this.#jobs]
@@ -69,7 +69,7 @@ export class Sealer {
       .map(([id, job]) => `extent ${id} can't be sealed: no intact replica answers (${job.machine.unanswered.join(", ")})`);
   }
 
-  /** The sealed length, when it is recorded. `clientKnowsBytes`: what the caller knows to be acknowledged. */
+  /** Returns the sealed length, when it is recorded. `clientKnowsBytes`: what the caller knows to be acknowledged. */
   async seal(id: ExtentId, clientKnowsBytes: number, together?: RecordWithSuccessor, steps?: Steps): Promise<Outcome<number>> {
     const { state, world } = this.#term;
     const extent = state.extent(id);
@@ -228,7 +228,7 @@ export class Sealer {
     }
   }
 
-  /** Undefined: no answer. */
+  /** Returns undefined if the replica did not answer. */
   async #fence(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | "unreachable" | undefined> {
     const { config, number, world } = this.#term;
     const node = extentNode(this.#term, replica.nodeId);

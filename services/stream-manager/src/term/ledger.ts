@@ -30,7 +30,7 @@ export class Ledger {
   readonly #state: StreamState;
   readonly #options: LedgerOptions;
   readonly #writing = new Map<string, Promise<void>>();
-  /** Why the metadata store took nothing lately. */
+  /** Reason why the metadata store took nothing lately. */
   #away: Failure | undefined;
   #loudMs = Number.NEGATIVE_INFINITY;
 
@@ -41,7 +41,7 @@ export class Ledger {
     this.#options = options;
   }
 
-  /** For people: what its changes wait for. */
+  /** Returns, for people, what its changes wait for. */
   waits(): string[] {
     return this.#away === undefined ? [] : [`nothing is recorded: ${this.#away.message}`];
   }

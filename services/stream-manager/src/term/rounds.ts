@@ -2,7 +2,7 @@
 export class Rounds<T> {
   readonly #items: () => Iterable<T>;
   readonly #itemsMax: number;
-  /** Where the last part ended. */
+  /** Iterator at the place where the last part ended. */
   #walk: Iterator<T> | undefined;
 
   /** `items`: the set, asked for at the beginning of each round. `itemsMax`: number of items in one part. */
@@ -11,7 +11,7 @@ export class Rounds<T> {
     this.#itemsMax = itemsMax;
   }
 
-  /** The next part of the round. It ends where the round ends. */
+  /** Yields the next part of the round. It ends where the round ends. */
   *next(): Generator<T> {
     this.#walk ??= this.#items()[Symbol.iterator]();
     for (let looked = 0; looked < this.#itemsMax; looked++) {

@@ -18,7 +18,7 @@ export class StartPace {
     this.#clock = clock;
   }
 
-  /** Undefined: go on at once. Else resolves when it is this one's turn, in the order in which they came. */
+  /** Returns undefined if the caller may go on at once; else a promise of the caller's turn, in the order of the calls. */
   enter(): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#mayStart()) return undefined;
     return new Promise((resolve) => {

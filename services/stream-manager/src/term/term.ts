@@ -35,7 +35,7 @@ export interface Term {
   readonly end: (why: string, above?: number) => void;
 }
 
-/** Undefined while the node's address is not known. */
+/** Returns undefined while the node's address is not known. */
 export function extentNode(term: Term, nodeId: string): Client<typeof ExtentNode> | undefined {
   const address = term.nodes.address(nodeId);
   return address === undefined ? undefined : term.world.transport.client(address, ExtentNode);

@@ -27,7 +27,7 @@ export interface SourcePattern {
 
 const patternForm = /^(https?):\/\/(\*|\*\.[a-z0-9._-]+|[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}|\*))?(?:=([0-9a-f:.]+\/\d{1,3}))?$/;
 
-/** Undefined for what is no pattern. */
+/** Returns undefined for what is no pattern. */
 export function parseSourcePattern(text: string): SourcePattern | undefined {
   const match = patternForm.exec(text.trim().toLowerCase());
   if (!match) return undefined;

@@ -34,7 +34,7 @@ export function parseCopySource(headers: HttpHeaders): Parsed<CopySourceUrl> {
   });
 }
 
-/** The whole of it, secrets and all; `parseCopySource` takes it again. */
+/** Returns the URL of the source, secrets and all; `parseCopySource` takes it again. */
 export const urlOf = ({ secure, host, target }: CopySourceUrl): string => `${secure ? "https" : "http"}://${host}${target}`;
 
 export function parseSourceConditions(headers: HttpHeaders): Parsed<ConditionHeaders> {

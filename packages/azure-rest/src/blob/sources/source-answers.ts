@@ -9,7 +9,7 @@ import { childText, parseXml } from "../../xml/xml.ts";
  */
 const sourceVersion = "2021-12-02";
 
-/** All headers of a request to a source. */
+/** Returns all headers of a request to a source. */
 export function sourceRequestHeaders(headers: HttpHeaders): Record<string, string> {
   const sent: Record<string, string> = { "x-ms-version": sourceVersion, "accept-encoding": "identity" };
   for (const [from, to] of [
@@ -93,13 +93,13 @@ export function parseSourceAnswer(status: number, headers: HttpHeaders, rawHeade
   return parsed({ properties, transferEncoding, startBytes: range.startBytes, lengthBytes: length });
 }
 
-/** Headers of an error: with what the source answered. */
+/** Returns the headers of an error: with what the source answered. */
 export const toldBySource = (status: number, code: string | undefined): Record<string, string> => ({
   "x-ms-copy-source-status-code": String(status),
   ...(code !== undefined && /^\w{1,100}$/.test(code) ? { "x-ms-copy-source-error-code": code } : {}),
 });
 
-/** Undefined: it is an answer with content. Else the code that the service has for it; status and code of the source go along. */
+/** Returns undefined for an answer with content; else the service's error for it, with status and code of the source. */
 export function sourceError(status: number, headers: HttpHeaders): RestError | undefined {
   if (status === 200 || status === 206) return undefined;
   const code = headers["x-ms-error-code"];

@@ -51,7 +51,7 @@ function parseOctal(text: string): Mode | undefined {
   return match === undefined ? undefined : { owner: Number(owner), group: Number(group), other: Number(other), sticky: sticky === "1" };
 }
 
-/** A plus at the end means nothing in a request: clients send back what they read. */
+/** Parses a symbolic mode. A plus at the end means nothing in a request: clients send back what they read. */
 function parseSymbolic(text: string): Mode | undefined {
   const [match, ownerText = "", groupText = "", read = "", last = ""] = /^(...)(...)(..)(.)\+?$/.exec(text) ?? [];
   if (match === undefined) return undefined;

@@ -90,7 +90,7 @@ export function overlay(runs: readonly PageRun[], start: number, end: number, pl
   return joined(parts);
 }
 
-/** The parts of runs that lie from `start` to `end`. */
+/** Returns the parts of runs that lie from `start` to `end`. */
 export function clipRuns(runs: readonly PageRun[], start: number, end: number): PageRun[] {
   const parts: PageRun[] = [];
   for (const run of runs) {
@@ -125,7 +125,7 @@ export interface ChangedRange {
   readonly cleared: boolean;
 }
 
-/** Where two states of a chunk differ. A page differs when its bytes lie elsewhere: it was written since, whatever was written. */
+/** Returns where two states of a chunk differ. A page differs when its bytes lie elsewhere: it was written since, whatever was written. */
 export function differences(before: readonly PageRun[], after: readonly PageRun[]): ChangedRange[] {
   const old = pagesOf(before);
   const now = pagesOf(after);

@@ -80,7 +80,7 @@ interface StoredPages {
   readonly value: Uint8Array;
 }
 
-/** Some of the chunks with rows, from `first` to before `end`, in order. */
+/** Returns some of the chunks with rows, from `first` to before `end`, in order. */
 export function* readChunks(prefix: Uint8Array, head: HeadState, first: number, end: number, beforeLayer = -1): Plan<Chunks> {
   const high = pagesFrom(prefix, head.generation, end);
   const rows: StoredPages[] = [];
@@ -277,7 +277,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   ]);
 }
 
-/** Undefined: it would be too large. */
+/** Returns undefined if it would be too large. */
 function nextSequenceNumber({ action, sequenceNumber }: SetPageBlobProperties, head: HeadState): number | undefined {
   switch (action) {
     case undefined:
@@ -291,7 +291,7 @@ function nextSequenceNumber({ action, sequenceNumber }: SetPageBlobProperties, h
   }
 }
 
-/** Where the bytes from `start` to `end` are; at most about `placesMax` places, and then fewer bytes. */
+/** Returns where the bytes from `start` to `end` are; at most about `placesMax` places, and then fewer bytes. */
 export function* readPages(prefix: Uint8Array, head: HeadState, start: number, end: number, placesMax: number): Plan<Place[]> {
   const places: Place[] = [];
   let at = start;
@@ -341,7 +341,7 @@ export function* getPageRanges(value: OperationValue<"getPageRanges">, context: 
   return answer({ case: "pageRanges", value: { blob: blobOf(context, value.name.blob, head, stamp), ranges, nextBytes } });
 }
 
-/** Ranges that hold something, or that differ from what `beforeLayer` saw. */
+/** Returns the ranges that hold something, or that differ from what `beforeLayer` saw. */
 function* findRanges(
   prefix: Uint8Array,
   head: HeadState,

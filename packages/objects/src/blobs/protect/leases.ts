@@ -50,7 +50,7 @@ export interface LeaseView {
 export class LeaseTimers {
   #loadedMs: number;
   readonly #rules: Rules;
-  /** By grant and id. */
+  /** Keyed by grant and id. */
   readonly #endsMs = new Map<string, number>();
   #sweepAt = 1024;
 
@@ -115,7 +115,7 @@ export function viewOf(lease: Lease | undefined, clock: LeaseClock): LeaseView {
   return { state, status: held ? "locked" : "unlocked", duration };
 }
 
-/** A lease that a write ends: whoever had it can't renew it any more. */
+/** Returns the lease after a write that ends it: whoever had it can't renew it any more. */
 export const afterWrite = (lease: Lease | undefined, clock: LeaseClock): Lease | undefined => {
   const state = stateOf(lease, clock);
   return state === "leased" || state === "breaking" ? lease : undefined;

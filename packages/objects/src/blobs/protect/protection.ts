@@ -26,7 +26,7 @@ export type Protection = "BlobImmutableDueToLegalHold" | "BlobImmutableDueToPoli
 /** The parts of a state that say whether it is found, and protected. */
 export type Standing = Pick<HeadState, "expiresMs" | "deleted" | "legalHold" | "immutability">;
 
-/** Code of the refusal for whoever would change or remove this state; undefined if nothing protects it. */
+/** Returns the code of the refusal for whoever would change or remove this state; undefined if nothing protects it. */
 export function protectionOf({ legalHold, immutability }: Standing, { rules, wallMs }: Moment): Protection | undefined {
   if (!rules.on("protectedStatesStay")) return undefined;
   if (legalHold) return "BlobImmutableDueToLegalHold";
@@ -46,7 +46,7 @@ export interface MayChange {
   readonly policy: boolean;
 }
 
-/** The plan, refused if it would remove or change a protected state. `prefix`: with which all rows of the blob begin. */
+/** Returns the plan, refused if it would remove or change a protected state. `prefix`: with which all rows of the blob begin. */
 export function* guarded(prefix: Uint8Array, moment: Moment, mayChange: MayChange, plan: Plan): Plan {
   const head = headKey(prefix);
   const kept = keptPrefix(prefix);

@@ -1,11 +1,10 @@
-/** Stamps that name snapshots and versions, and how long deleted things are kept. */
+/** Times of deleted blobs: until when softly deleted ones are kept, and the timestamps that name snapshots and versions. */
 
-/**
- * Time of a soft deletion. The state is kept, hidden, until it is purged; the retention that held at the deletion
- * counts.
- */
+/** A soft deletion. The state is kept, hidden, until it is purged. The retention at the time of the deletion counts. */
 export interface Deleted {
+  /** Time of the deletion, in milliseconds since 1970. */
   readonly atMs: number;
+  /** Time from which the state may be purged, in milliseconds since 1970. */
   readonly purgeMs: number;
 }
 
@@ -13,13 +12,13 @@ const dayMs = 86_400_000;
 
 export const deletedAt = (wallMs: number, retentionDays: number): Deleted => ({ atMs: wallMs, purgeMs: wallMs + retentionDays * dayMs });
 
-/** Whether its time is over. */
+/** True if the deleted state may be purged. */
 export const isPurged = (deleted: Deleted | undefined, wallMs: number): boolean => deleted !== undefined && deleted.purgeMs <= wallMs;
 
 export const daysLeft = (deleted: Deleted, wallMs: number): number => Math.max(0, Math.ceil((deleted.purgeMs - wallMs) / dayMs));
 
-/** A stamp counts microseconds since 1970. Of one blob they rise, and none is given twice. 0: none. */
+/** Returns the timestamp of a snapshot or version, in microseconds since 1970. Those of one blob rise, and none is given twice. 0: none. */
 export const stampOfMs = (wallMs: number): number => Math.floor(wallMs) * 1000;
 
-/** A stamp of now, behind the one that was given last. */
+/** Returns a timestamp of now, above the one that the blob was given last. */
 export const nextStamp = (wallMs: number, lastStamp: number): number => Math.max(stampOfMs(wallMs), lastStamp + 1);

@@ -37,7 +37,7 @@ export class BlobKeys {
     if (!isNamed || !this.#readRow(key, this.#blobEnd)) this.#readWhole(key);
   }
 
-  /** The key behind all rows of the blob that was read last. */
+  /** Returns the key behind all rows of the blob that was read last. */
   behindBlob(): Uint8Array {
     const end = this.blobPrefix();
     // It ended with the terminator of its component, 0.
@@ -45,7 +45,7 @@ export class BlobKeys {
     return end;
   }
 
-  /** Common prefix of all keys of the blob that was read last. */
+  /** Returns the common prefix of all keys of the blob that was read last. */
   blobPrefix(): Uint8Array {
     return new Uint8Array(this.#key.subarray(0, this.#blobEnd));
   }

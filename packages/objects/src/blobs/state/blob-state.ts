@@ -66,7 +66,7 @@ export interface FoundState {
   readonly stamp: number;
 }
 
-/** The blob, or the snapshot or version that is named, when it is there. */
+/** Returns the blob, or the snapshot or version that is named, when it is there. */
 export function* findState(context: PlanContext, name: BlobReference): Plan<FoundState | undefined> {
   const { snapshotStamp = 0, versionStamp = 0 } = name;
   if (snapshotStamp === 0) {
@@ -78,7 +78,7 @@ export function* findState(context: PlanContext, name: BlobReference): Plan<Foun
   return found && found.head.deleted === undefined ? found : undefined;
 }
 
-/** A kept row, also when it was deleted softly; not when its time is over. */
+/** Returns a kept row, also when it was deleted softly; not when its time is over. */
 export function* findKept(
   context: PlanContext,
   { snapshotStamp = 0, versionStamp = 0, ...name }: BlobReference,
@@ -97,7 +97,7 @@ export function* readStaging(prefix: Uint8Array): Plan<StagingState | undefined>
   return row ? decodeStaging(row) : undefined;
 }
 
-/** Uncommitted blocks that were not given up. */
+/** Returns the uncommitted blocks that were not given up. */
 export function* readLiveStaging(context: PlanContext, prefix: Uint8Array): Plan<StagingState | undefined> {
   const staging = yield* readStaging(prefix);
   return staging && isGivenUp(staging, context.wallMs) ? undefined : staging;
@@ -173,7 +173,7 @@ export function* dropStaging(prefix: Uint8Array, staging: StagingState | undefin
   return [remove(stagingKey(prefix)), ...rows.map((row) => remove(row.key))];
 }
 
-/** A stamp from `from` on that no kept row of the blob has. */
+/** Returns a stamp from `from` on that no kept row of the blob has. */
 export function* freeStamp(prefix: Uint8Array, from: number): Plan<number> {
   for (let stamp = from; ; stamp++) if ((yield* getRow(keptKey(prefix, stamp))) === undefined) return stamp;
 }
@@ -184,7 +184,7 @@ export function stampOfNow(context: PlanContext, { prefix, head, hidden }: BlobS
   return freeStamp(prefix, nextStamp(context.wallMs, Math.max(last?.lastStamp ?? 0, last?.versionStamp ?? 0)));
 }
 
-/** A state in a kept row: it has no lease and no snapshots of its own. */
+/** Returns a state in a kept row: it has no lease and no snapshots of its own. */
 export const keep = (prefix: Uint8Array, stamp: number, head: HeadState, change: Pick<HeadState, "role"> & Partial<HeadState>): RowWrite =>
   put(keptKey(prefix, stamp), encodeHead({ ...head, lease: undefined, snapshotCount: 0, lastStamp: 0, versionStamp: 0, ...change }));
 
@@ -242,7 +242,7 @@ export interface NewContent {
   readonly key: KeyName;
 }
 
-/** The blob with this content instead of what it had, its uncommitted blocks dropped. */
+/** Returns the blob with this content instead of what it had, its uncommitted blocks dropped. */
 export function* replaceContent(context: PlanContext, name: BlobName, state: BlobState, content: NewContent): Plan {
   const { prefix, head, hidden } = state;
   const starts: number[] = [];
@@ -297,7 +297,7 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
   return answer({ case: "blob", value: blobOf(context, name.blob, next) }, writes);
 }
 
-/** The head as a change of this moment leaves it. */
+/** Returns the head as a change of this moment leaves it. */
 export const changedHead = (context: PlanContext, head: HeadState): HeadState => ({
   ...head,
   etagSequence: context.sequence,

@@ -14,12 +14,12 @@ type OfContent = Pick<HeadState, "generation" | "pieceStarts">;
 export class ContentUsers {
   readonly #changes = new Map<number, { users: number; pieces: number }>();
 
-  /** One more head has the content of this one. */
+  /** Notes that one more head has the content of this one. */
   add(head: OfContent): void {
     this.#change(head, 1);
   }
 
-  /** This head is gone. */
+  /** Notes that this head is gone. */
   drop(head: OfContent): void {
     this.#change(head, -1);
   }

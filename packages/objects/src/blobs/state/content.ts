@@ -40,7 +40,7 @@ const cipherBytesGuess = 36;
 export const placesBytesGuess = (places: readonly Place[]): number =>
   places.reduce((sum, { cipher }) => sum + placeBytesGuess + (cipher ? cipherBytesGuess : 0), 0);
 
-/** At least one piece, also for no content at all. */
+/** Returns at least one piece, also for no content at all. */
 export function piecesOf(blocks: readonly ContentBlock[]): ContentPiece[] {
   const pieces: ContentPiece[] = [];
   let held: ContentBlock[] = [];
@@ -157,7 +157,10 @@ export function decodePieceStarts(bytes: Uint8Array): Outcome<readonly number[]>
   }
 }
 
-/** The parts of these places that hold the bytes from `start` to `end`, counted from the first place's first byte; the first `max` of them. */
+/**
+ * Returns the parts of these places that hold the bytes from `start` to `end`, counted from the first place's first byte; the first `max` of
+ * them.
+ */
 export function clipPlaces(places: readonly Place[], start: number, end: number, max: number = Number.POSITIVE_INFINITY): Place[] {
   const clipped: Place[] = [];
   let at = 0;

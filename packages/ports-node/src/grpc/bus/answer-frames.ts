@@ -12,7 +12,7 @@ export class AnswerFrames {
     this.memory = new FrameMemory(reusedBytesMax);
   }
 
-  /** Undefined if the frame's memory is not used again. */
+  /** Returns undefined if the frame's memory is not used again. */
   hold(frame: Buffer): HeldFrame | undefined {
     if (!this.memory.isReused(frame)) return undefined;
     return new HeldFrame(
@@ -48,7 +48,7 @@ export class HeldFrame {
     this.#expect(held, () => this.end());
   }
 
-  /** One holder will not look at the frame any more. */
+  /** Notes that one holder will not look at the frame any more. */
   end(): void {
     this.#holders -= 1;
     if (this.#holders === 0) this.#give();

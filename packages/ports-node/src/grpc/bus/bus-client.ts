@@ -135,7 +135,7 @@ class Session {
     );
   }
 
-  /** The caller does not wait any more. */
+  /** Notes that the caller does not wait any more. */
   give(call: Call, failure: (applied: "no" | "unknown") => Failure): void {
     if (call.settled) return;
     this.#calls.delete(call.item.callId);

@@ -102,13 +102,13 @@ export class BusServerConnection {
     return this.#running.size;
   }
 
-  /** At once: what runs goes on for nobody. */
+  /** Ends the connection at once. `closed` may still be told. */
   destroy(): void {
     this.#end();
     this.#link.destroy();
   }
 
-  /** New calls are refused from now on; the connection ends when the running ones are answered. */
+  /** Refuses new calls from now on; the connection ends when the running ones are answered. */
   drain(): void {
     this.#draining = true;
     this.#endWhenDrained();

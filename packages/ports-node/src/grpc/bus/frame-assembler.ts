@@ -22,7 +22,7 @@ export function writeHead(target: Buffer, lengthBytes: number, kind: number): vo
 export interface Assembled {
   /** Everything of the handshake that is there, borrowed; gives how many bytes of it are taken, or undefined: more has to come. */
   handshake(bytes: Buffer): number | undefined;
-  /** Owned by whom it is given to. */
+  /** Takes a frame, which it owns from then on. */
   frame(bytes: Buffer): void;
 }
 
@@ -50,7 +50,7 @@ export class FrameAssembler {
     this.#take = take;
   }
 
-  /** Where the next bytes belong; never empty. */
+  /** Returns where the next bytes belong; never empty. */
   space(): Buffer {
     return this.#frame?.subarray(this.#filled) ?? this.#scratch.subarray(this.#end);
   }

@@ -12,14 +12,14 @@ export interface FrameLink extends FrameSink {
   end(): void;
   /** True if this process would prove itself with something else by now, and a new connection is due. */
   readonly stale?: boolean;
-  /** At once. `closed` may still be told. */
+  /** Ends the connection at once. `closed` may still be told. */
   destroy(): void;
 }
 
 export interface LinkEvents {
-  /** The other side is there: frames may be written. */
+  /** Notes that the other side is there: frames may be written. */
   open(): void;
-  /** Owned by whom it is given to. */
+  /** Takes a frame, which it owns from then on. */
   frame(bytes: Buffer): void;
   /**
    * Once or more often; `unauthenticated`: one side did not prove that it belongs to the stamp; `nobody`: no process listens at the address,

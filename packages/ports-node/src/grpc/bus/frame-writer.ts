@@ -9,7 +9,7 @@ import type { FrameShape, Outgoing } from "./frames.ts";
 import { encodeFrames, outgoingSize } from "./frames.ts";
 
 export interface FrameSink extends FrameShape {
-  /** One frame in parts, which are borrowed until `written`; `error`: perhaps not all of them went out, and the connection ends. */
+  /** Writes one frame in parts, which are borrowed until `written`; `error`: perhaps not all of them went out, and the connection ends. */
   write(parts: readonly Buffer[], written: (error?: Error | null) => void): void;
 }
 
@@ -80,7 +80,7 @@ export class FrameWriter<T extends Outgoing> {
     this.#schedule();
   }
 
-  /** Nothing more is written; what waited is forgotten. */
+  /** Closes the writer: nothing more is written; what waited is forgotten. */
   close(): void {
     this.#open = false;
     this.#queue = [];

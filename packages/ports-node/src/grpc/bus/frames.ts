@@ -85,7 +85,7 @@ function bodySize(item: Outgoing): number {
   return rest + item.method.length + numberSize(item.timeoutMs) + item.metadata.length;
 }
 
-/** An upper bound of what the item adds to a frame. */
+/** Returns an upper bound of what the item adds to a frame. */
 export const outgoingSize = (item: Outgoing): number =>
   item.message.sizeBytes + 32 + (item.kind === "answer" ? item.failure.length : item.method.length + item.metadata.length);
 
@@ -96,7 +96,7 @@ export interface FrameShape {
   readonly referencedFromBytes: number;
 }
 
-/** The frame as the parts that follow one another; the first is never one of the callers'. */
+/** Returns the frame as the parts that follow one another; the first is never one of the callers'. */
 export function encodeFrames(items: readonly Outgoing[], cancelled: readonly number[], shape: FrameShape): Buffer[] {
   const { headBytes, referencedFromBytes } = shape;
   let size = headBytes;

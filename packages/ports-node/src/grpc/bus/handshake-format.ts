@@ -26,7 +26,7 @@ const saidBytes = headBytes + nonceBytes + keyIdBytes;
 export const answerBytes: number = saidBytes + proofBytes;
 export const nothing: Buffer = Buffer.alloc(0);
 
-/** Why a connection is refused. */
+/** Reason why a connection is refused. */
 export const refusals = { malformed: 1, version: 2, secret: 3, proof: 4, port: 5 } as const;
 
 const words: Readonly<Record<number, { readonly why: string; readonly unauthenticated: boolean }>> = {
@@ -116,7 +116,7 @@ export const readAnswer = (bytes: Buffer): HandshakeAnswer => ({
 
 export const refusal = (why: keyof typeof refusals): Buffer => head(refusals[why]);
 
-/** Why an answer is none, in words; undefined while it may be one. */
+/** Returns why an answer is none, in words; undefined while it may be one. */
 export function readRefusal(bytes: Buffer): { readonly why: string; readonly unauthenticated: boolean } | undefined {
   const there = Math.min(bytes.length, magic.length);
   if (magic.compare(bytes, 0, there, 0, there) !== 0) return { why: "what answers is no server of the bus", unauthenticated: false };

@@ -52,7 +52,7 @@ export class FieldScanner {
     return this.#at >= this.#end;
   }
 
-  /** The low 32 bits of the value; longer ones are read whole. */
+  /** Returns the low 32 bits of the value; longer ones are read whole. */
   varint(): number {
     let value = 0;
     for (let shift = 0; shift < 70; shift += 7) {
@@ -64,7 +64,7 @@ export class FieldScanner {
     throw malformed("a number is too long");
   }
 
-  /** A view. */
+  /** Returns a view. */
   bytes(): Uint8Array {
     if (this.wireType !== 2) throw malformed(`wire type ${this.wireType} where bytes belong`);
     const length = this.varint();

@@ -38,7 +38,7 @@ export type HandshakeStep =
 export interface Handshake {
   /** The caller's first bytes; empty at the side that is called. */
   readonly opening: Buffer;
-  /** Everything received and not taken yet. */
+  /** Takes everything received and not taken yet. */
   received(bytes: Buffer): HandshakeStep;
 }
 

@@ -31,7 +31,7 @@ export interface PeerTls {
   readonly context: SecureContext;
   /** Certificate, key and authorities as PEM. */
   readonly pem: { readonly cert: string; readonly key: string; readonly ca: string };
-  /** When the own certificate ends, in milliseconds since 1970. */
+  /** Time at which the own certificate ends, in milliseconds since 1970. */
   readonly endsAtMs: number;
 }
 
@@ -51,7 +51,7 @@ export function parsePeerUri(text: string): PeerName | undefined {
   return { stamp, role, name };
 }
 
-/** The one name of a certificate; a text that says why there is none. `names`: as node tells subject alternative names. */
+/** Returns the one name of a certificate; a text that says why there is none. `names`: as node tells subject alternative names. */
 export function peerNameIn(names: string | undefined): PeerName | string {
   // Node puts a name with a comma or a quote into quotes, as JSON: none of those can be ours.
   const uris = (names ?? "").split(", ").filter((each) => each.startsWith("URI:"));
@@ -63,7 +63,7 @@ export function peerNameIn(names: string | undefined): PeerName | string {
 export const peerNameOf = (certificate: Pick<X509Certificate, "subjectAltName">): PeerName | string =>
   peerNameIn(certificate.subjectAltName);
 
-/** Why a verified certificate is none for this use; undefined if it is one. */
+/** Returns why a verified certificate is none for this use; undefined if it is one. */
 export function unfit(own: PeerName, peer: PeerName | string, use: "caller" | "server"): string | undefined {
   if (typeof peer === "string") return peer;
   if (peer.stamp !== own.stamp) return `its certificate is of the stamp ${peer.stamp}, this process is of ${own.stamp}`;
@@ -75,7 +75,7 @@ export function unfit(own: PeerName, peer: PeerName | string, use: "caller" | "s
   return undefined;
 }
 
-/** Name of the caller behind a connection whose certificate was verified; a text that says why there is none. */
+/** Returns the name of the caller behind a connection whose certificate was verified; a text that says why there is none. */
 export function callerBehind(socket: TLSSocket, own: PeerName): PeerName | string {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return "it showed no certificate";
@@ -83,7 +83,7 @@ export function callerBehind(socket: TLSSocket, own: PeerName): PeerName | strin
   return typeof peer === "string" ? peer : (unfit(own, peer, "caller") ?? peer);
 }
 
-/** Facts about a caller that has proven a secret, and whose certificate was verified; a text that says why both don't go together. */
+/** Returns the facts about a caller that has proven a secret, and whose certificate was verified; a text that says why both don't go together. */
 export function provenTwice(by: Proven, certified: PeerName | undefined): Proven | string {
   if (certified === undefined) return by;
   const { role, name } = certified;

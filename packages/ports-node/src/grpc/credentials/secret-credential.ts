@@ -116,7 +116,7 @@ export class SecretCredential implements Credential {
     this.#used = used;
   }
 
-  /** The credential of the same process with other secrets. A token that was used before stays used. */
+  /** Returns the credential of the same process with other secrets. A token that was used before stays used. */
   withSecrets(secrets: readonly string[]): SecretCredential {
     return new SecretCredential(secrets, this.#nowMs, this.#random, this.#used, this.#caller);
   }
@@ -140,7 +140,7 @@ export class SecretCredential implements Credential {
     return [undefined, name].some((each) => this.#accepted(each).some((key) => proofIdOf(key) === id));
   }
 
-  /** Keys that this process accepts. `name`: stamp that the caller says its secret is of. */
+  /** Returns the keys that this process accepts. `name`: stamp that the caller says its secret is of. */
   #accepted(name: string | undefined): readonly Key[] {
     if (this.open || this.#caller === undefined) return this.#keys;
     const caller = this.#caller;
@@ -225,7 +225,7 @@ export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secr
 /** `said`: role that the caller says to have. */
 const provenBy = (key: Key, said: Caller | undefined): Proven =>
   key.derived === undefined ? { id: proofIdOf(key), caller: said } : { id: proofIdOf(key), ...key.derived, isDerived: true };
-/** Name of the stamp that a token says its secret is of: the eighth of its nine parts. */
+/** Returns the name of the stamp that a token says its secret is of: the eighth of its nine parts. */
 const nameInToken = (text: string): string | undefined => {
   const parts = text.split(".");
   return parts.length === 9 ? Buffer.from(parts[7] ?? "", "base64url").toString("latin1") : undefined;

@@ -63,7 +63,7 @@ export class LaterServer {
     });
   }
 
-  /** Returns the server, which tells its callers that it leaves; undefined if there is none. */
+  /** Takes no more connections, and has the server tell its callers to go elsewhere. Returns the server; undefined if none was made. */
   async leave(): Promise<GrpcServer | undefined> {
     this.#isLeaving = true;
     const server = await this.#made;

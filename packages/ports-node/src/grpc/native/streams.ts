@@ -15,7 +15,7 @@ interface ObjectWriter {
   on(event: "close", listener: () => void): unknown;
 }
 
-/** The messages of a stream. Leaving early does not destroy the stream: the status is still to be sent (or the call to be cancelled). */
+/** Returns the messages of a stream. Leaving early does not destroy the stream: the status is still to be sent (or the call to be cancelled). */
 export async function* readAll<T>(stream: unknown): AsyncIterable<T> {
   try {
     for await (const message of (stream as Readable).iterator({ destroyOnReturn: false })) yield message as T;

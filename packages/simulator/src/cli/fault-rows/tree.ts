@@ -4,7 +4,7 @@ import type { FaultRow } from "./fault-row.ts";
 const rulesTest = "packages/tree/src/rules.test.ts";
 const actorsTest = "packages/tree/src/actors.test.ts";
 
-/** Why no seed notices; behind it stands the name of the rule in the model. */
+/** Reason why no seed notices; behind it stands the name of the rule in the model. */
 const noDoor = "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule";
 
 export const treeRows: readonly FaultRow[] = [

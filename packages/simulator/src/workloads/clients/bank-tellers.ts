@@ -209,7 +209,7 @@ export class OldMapTeller implements Teller {
     this.#prng = sim.prng.fork();
   }
 
-  /** The key at which a branch starts, once it knows the table. */
+  /** Returns the key at which a branch starts, once it knows the table. */
   branchStart(branch: number): Uint8Array | undefined {
     return this.#incarnation === 0n ? undefined : this.#keyOf(branch * accountsPerBranch);
   }
@@ -302,7 +302,7 @@ export class OldMapTeller implements Teller {
     return routeOf(this.#sim.rules, { case: "table", value: { case: "changeEntities", value } }).key;
   }
 
-  /** The first account from `from` on that lies behind the range; at most all there are. */
+  /** Returns the first account from `from` on that lies behind the range; at most all there are. */
   #endOfRange(from: number, range: RangePartition): number {
     let end = endOfBranch(from);
     if (range.highKey.length === 0) return accountCount;

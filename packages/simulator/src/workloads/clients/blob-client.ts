@@ -73,7 +73,7 @@ export class BlobClient implements BlobDoor {
     return outcome.ok ? { kind: "ok" } : answerOf(outcome.failure);
   }
 
-  /** All pages: names and their ETags. */
+  /** Returns all pages: names and their ETags. */
   async list(container: string): Promise<Answer<{ readonly etags: ReadonlyMap<string, string> }>> {
     const etags = new Map<string, string>();
     let marker = "";

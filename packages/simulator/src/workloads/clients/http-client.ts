@@ -47,7 +47,7 @@ export class HttpClient {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Undefined: no answer in time. `path` begins behind the account. `pauseMs`: before each piece of the body. */
+  /** Returns undefined if no answer in time. `path` begins behind the account. `pauseMs`: before each piece of the body. */
   async request(
     method: string,
     path: string,

@@ -41,7 +41,7 @@ export class QueueClient implements QueueDoor {
     return answerOf(await this.#http.request("DELETE", `/${queue}/messages/${messageId}?popreceipt=${popReceipt}`, {}), () => {});
   }
 
-  /** The new receipt, and when it is visible. */
+  /** Returns the new receipt, and when it is visible. */
   async update(
     queue: string,
     message: ToldMessage,

@@ -70,7 +70,7 @@ export class TransactionClient implements BlobDoor {
     return { kind: "ok", etags: new Map(page.entities.map((entity) => [nameOf(entity.PartitionKey), entity["odata.etag"]])) };
   }
 
-  /** All pages, three entities each when several partitions are asked. */
+  /** Returns all pages, three entities each when several partitions are asked. */
   async #query(container: string, filter: string): Promise<Answer<never> | { readonly entities: readonly ShownEntity[] }> {
     const entities: ShownEntity[] = [];
     const top = filter.startsWith("PartitionKey") ? entityCount + 1 : 3;

@@ -105,7 +105,7 @@ export async function readPlaces({ sim, judge, endMs }: Stage, reader: ExtentRea
 const anyOf = (prng: Prng, places: readonly JudgedPlace[]): JudgedPlace | undefined =>
   places.length === 0 ? undefined : prng.pick(places);
 
-/** Undefined: it holds what was written. Else why it could not be read. Other bytes break a promise. */
+/** Returns undefined if it holds what was written. Else why it could not be read. Other bytes break a promise. */
 export async function readPlace(
   reader: ExtentReader,
   { stream, record, place }: JudgedPlace,

@@ -21,7 +21,7 @@ const readTimeoutMs = 1_000;
 
 const hex = (value: bigint | number, digits: number): string => value.toString(16).padStart(digits, "0");
 
-/** How the path of a fragment's file ends on a node's disk (docs/formats/fragment.md). */
+/** Returns how the path of a fragment's file ends on a node's disk (docs/formats/fragment.md). */
 const fragmentFileName = (extentId: bigint, version: bigint, index: number): string =>
   `${hex(extentId, 14)}-${hex(version, 14)}-${hex(index, 2)}.fragment`;
 
@@ -58,7 +58,7 @@ function missingOf(sim: Simulation, { location, coded, fragmentNodeIds, state }:
   });
 }
 
-/** Undefined: a fragment can't be read yet, and `say` is told which. */
+/** Returns undefined for a fragment can't be read yet, and `say` is told which. */
 export async function fragmentsAreWhole(
   world: World,
   { location, coded }: ExtentInfo,

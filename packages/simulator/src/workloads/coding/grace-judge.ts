@@ -12,7 +12,7 @@ const lookEveryMs = 500;
 interface Named {
   readonly id: bigint;
   readonly node: string;
-  /** When an answer last named the replica, which was on its disk then. */
+  /** Time at which an answer last named the replica, which was on its disk then. */
   readonly askedMs: number;
 }
 

@@ -26,7 +26,7 @@ export class ManagerCaller {
     });
   }
 
-  /** Every extent as the leader knows it; undefined: nobody answered. */
+  /** Returns every extent as the leader knows it; undefined: nobody answered. */
   async extents(): Promise<readonly ExtentInfo[] | undefined> {
     const listed = await this.#call((manager, timeoutMs) => manager.listExtents({ limit: extentsMax }, { timeoutMs }));
     return listed.ok ? listed.value.extents : undefined;

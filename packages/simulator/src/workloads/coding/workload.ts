@@ -149,7 +149,7 @@ class Run {
     judge.given(stream, epoch, await this.#readList(stream, extents));
   }
 
-  /** All records of a list of sealed extents, in order; waits as long as they can't be read. */
+  /** Returns all records of a list of sealed extents, in order; waits as long as they can't be read. */
   async #readList(stream: string, extents: readonly ExtentLocation[]): Promise<RecordName[]> {
     const sim = this.#sim;
     const { reader } = this.#client;

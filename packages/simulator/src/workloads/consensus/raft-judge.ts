@@ -66,7 +66,7 @@ export class RaftJudge {
     this.#leaders.set(facts.term, name);
   }
 
-  /** Undefined while it is down or paused. */
+  /** Returns undefined while it is down or paused. */
   #facts(name: string): Facts | undefined {
     if (!this.#sim.isUp(name) || this.#sim.isPaused(name)) return undefined;
     return this.#sim.role(name)?.status.facts.consensus as Facts | undefined;

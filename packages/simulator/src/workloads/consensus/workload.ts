@@ -88,7 +88,7 @@ class StoreClient {
     return taken.ok ? fromWire(taken.value.leaseEpoch) : undefined;
   }
 
-  /** Undefined: it was not done. */
+  /** Returns undefined if it was not done. */
   async write(key: string, value: Uint8Array | undefined, condition: BlobCondition, timeoutMs: number): Promise<BlobAnswer | undefined> {
     const version = condition.kind === "match" ? Number(condition.etag) : 0;
     const done = await this.#client.transact(

@@ -94,7 +94,7 @@ export class GarbageJudge {
     this.#tally.most["ms until all garbage was gone"] = Math.max(this.#tally.most["ms until all garbage was gone"] ?? 0, tookMs);
   }
 
-  /** Extents of blob data, range by range; undefined as long as one of them can't be told. */
+  /** Returns the extents of blob data, range by range; undefined as long as one of them can't be told. */
   dataExtents(): Promise<readonly (readonly bigint[])[] | undefined> {
     return this.#each((range) => this.#dataExtents(range));
   }

@@ -63,7 +63,7 @@ function stopped(sim: Simulation, lockService: string): () => void {
   };
 }
 
-/** Number of the last transaction, or of a later one. */
+/** Returns the number of the last transaction, or of a later one. */
 async function versionOf(sim: Simulation, lockService: string): Promise<number> {
   const metadata = new MetadataClient(sim.world("person"), lockService);
   for (;;) {

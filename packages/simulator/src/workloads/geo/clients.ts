@@ -71,7 +71,7 @@ export class Writer {
     if (await this.#doors[this.#at].snapshot(name)) count(this.#scene.tally.counts, "snapshot taken");
   }
 
-  /** Rows after a write: the last row, and some others put or deleted. */
+  /** Returns the rows after a write: the last row, and some others put or deleted. */
   #next(name: string, before: Rows, write: number): Rows {
     const after = new Map(before).set(lastRow, write);
     if (isBlob(name)) return after;

@@ -32,7 +32,7 @@ interface State {
   stamp?: StampName;
   /** Timestamp that the acknowledgement told, in milliseconds since 1970. */
   writtenMs?: number;
-  /** When the acknowledgement arrived. */
+  /** Time at which the acknowledgement arrived. */
   answeredMs?: number;
 }
 
@@ -52,9 +52,9 @@ interface Shown {
 export interface Forced {
   readonly source: StampName;
   readonly target: StampName;
-  /** When another stamp was seen to be primary last. */
+  /** Time at which another stamp was seen to be primary last. */
   readonly sinceMs: number;
-  /** When the old primary was seen to have answered `demote`; Infinity: it was not. */
+  /** Time at which the old primary was seen to have answered `demote`; Infinity: it was not. */
   endMs: number;
   /** Number of the operation; undefined: it may never have begun. */
   operation?: number;
@@ -99,7 +99,7 @@ export class GeoHistory {
   readonly #own = new Map<string, number>();
   #syncedMs = 0;
 
-  /** A write is called. Returns its number, which is that of the state after it. */
+  /** Notes that a write is called. Returns its number, which is that of the state after it. */
   called(name: string, parent: number, rowsOf: (id: number) => Rows, calledMs: number): number {
     const id = this.#states.length + 1;
     const depth = this.#depth(parent) + 1;
@@ -120,7 +120,7 @@ export class GeoHistory {
     return id === empty ? new Map() : this.#state(id).rows;
   }
 
-  /** Number of the last write that `stamp` acknowledged. */
+  /** Returns the number of the last write that `stamp` acknowledged. */
   ownOf(stamp: StampName, name: string): number {
     return this.#own.get(ownKey(stamp, name)) ?? empty;
   }
@@ -185,7 +185,7 @@ export class GeoHistory {
     );
   }
 
-  /** Forced failover that may have lost a write. */
+  /** Returns the forced failover that may have lost a write. */
   #failoverOf({ stamp, calledMs }: State): Forced | undefined {
     return this.forced.find(({ source, sinceMs, endMs }) => source === stamp && calledMs >= sinceMs && calledMs < endMs);
   }

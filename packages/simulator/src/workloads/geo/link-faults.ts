@@ -96,7 +96,7 @@ export class LinkFaults {
     this.#count(`crash at ${step}`);
   }
 
-  /** The collector passes over a range. */
+  /** Has the collector pass over a range. */
   async #collect(): Promise<void> {
     const cluster = this.#place.stamps[this.#prng.pick(stampNames)];
     const manager = this.#prng.pick(cluster.processes.filter((name) => name.startsWith("partition-manager-")));

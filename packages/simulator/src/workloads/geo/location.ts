@@ -88,7 +88,7 @@ export class TwoStamps {
     return this.#calls.call(callMs, (address, timeoutMs) => call(transport.client(address, LocationService), { timeoutMs }));
   }
 
-  /** The account at a stamp; `secondary`: by the name of its copy. */
+  /** Returns a client of the account at a stamp; `secondary`: by the name of its copy. */
   door(name: StampName, secondary = false): HttpAccount {
     const door = { account, accountKey: present(this.#key, "the account's key"), frontEnd: this.stamps[name].frontEnd };
     return secondary ? { ...door, pathName: `${account}-secondary` } : door;

@@ -86,7 +86,7 @@ export class Operator {
     }
   }
 
-  /** A planned failover, to its end. Returns the new primary. */
+  /** Makes a planned failover, to its end. Returns the new primary. */
   async failOver(withinMs: number): Promise<StampName> {
     const endMs = this.#sim.nowMs + withinMs;
     const from = (await this.#found(endMs)).stamp as StampName;
@@ -125,7 +125,7 @@ export class Operator {
     }
   }
 
-  /** The account as the location service has it; undefined: it does not answer. */
+  /** Returns the account as the location service has it; undefined: it does not answer. */
   async look(): Promise<LocatedAccount | undefined> {
     const answer = await this.#place.call((client, options) => client.getAccount({ account }, options));
     if (!answer.ok) return undefined;

@@ -8,11 +8,11 @@ import { isBlob, tableName } from "./stamp-door.ts";
 export interface Report {
   readonly commits: readonly ReportedCommit[];
   readonly complete: boolean;
-  /** Why it is not complete. */
+  /** Reason why it is not complete. */
   readonly trouble: string;
 }
 
-/** Every page of the report at a stamp; undefined: it is not told. */
+/** Returns every page of the report at a stamp; undefined: it is not told. */
 export async function readReport(place: TwoStamps, stamp: StampName, names: readonly string[]): Promise<Report | undefined> {
   const rows: DivergedRow[] = [];
   for (let marker = ""; ; ) {

@@ -49,7 +49,7 @@ export class RoleWatch {
     }
   }
 
-  /** Undefined: no manager answers, or the stamp has nothing of the account. */
+  /** Returns undefined if no manager answers, or the stamp has nothing of the account. */
   async #ask(): Promise<AccountRole | undefined> {
     const { transport } = this.#sim.world("operator");
     for (const manager of this.#managers) {

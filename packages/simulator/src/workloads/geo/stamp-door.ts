@@ -46,7 +46,7 @@ export type Written = { readonly etag: string; readonly writtenMs: number } | "r
 const padOf = (write: number, row: string, padMax: number): string =>
   `${write}.`.repeat(1 + Math.floor((((write * 7_919 + row.length) % 97) / 97) ** 2 * (padMax / 4)));
 
-/** Bytes of a blob; a third of the writes have two blocks. */
+/** Returns the bytes of a blob; a third of the writes have two blocks. */
 const bodyOf = (write: number, padMax: number): Uint8Array => utf8(`${write},`.repeat(1 + ((write * 7_919) % 97) * Math.ceil(padMax / 80)));
 const isOfBlocks = (write: number): boolean => write % 3 === 0;
 
@@ -61,7 +61,7 @@ const refusals: ReadonlySet<string> = new Set([
   "BlobNotFound",
 ]);
 
-/** Timestamp of an ETag, in milliseconds since 1970, rounded down: ticks of 100 ns. */
+/** Returns the timestamp of an ETag, in milliseconds since 1970, rounded down: ticks of 100 ns. */
 const timestampMs = (etag: string): number => Number((timestampOfEtag(etag) ?? 0n) / 10_000n);
 
 /** Last-Modified tells whole seconds, rounded down: the blob was written at most this much later. */
@@ -96,7 +96,7 @@ export class StampDoor {
     return created?.status === 201 || codeOf(created) === "ContainerAlreadyExists";
   }
 
-  /** State of a name. Undefined: the stamp does not say. */
+  /** Returns the state of a name. Undefined: the stamp does not say. */
   async read(name: string): Promise<Read | undefined> {
     const { history, sim, tally } = this.#scene;
     const { stamp } = this;
@@ -186,7 +186,7 @@ export class StampDoor {
     return (await this.#blob("PUT", `/${container}/${name}?comp=snapshot`, {}))?.status === 201;
   }
 
-  /** Every blob with its snapshots, properties and metadata, as the list tells them. Undefined: the stamp does not say. */
+  /** Returns every blob with its snapshots, properties and metadata, as the list tells them. Undefined: the stamp does not say. */
   async list(): Promise<string | undefined> {
     const received = await this.#blob("GET", `/${container}?restype=container&comp=list&include=snapshots,metadata`, {});
     if (received?.status !== 200 || received.short) return undefined;
@@ -197,7 +197,7 @@ export class StampDoor {
     return this.#blobs.request(method, path, { "x-ms-version": "2023-11-03", ...headers }, body);
   }
 
-  /** Last Sync Time, in milliseconds since 1970; undefined: it is not told. */
+  /** Returns Last Sync Time, in milliseconds since 1970; undefined: it is not told. */
   async lastSyncMs(): Promise<number | undefined> {
     const received = await this.#tables.request("GET", "/?restype=service&comp=stats", {});
     if (received?.status !== 200 || received.short) return undefined;

@@ -71,7 +71,7 @@ export class LeaseJudge {
     return undefined;
   }
 
-  /** A grant that holds during all of it, certainly. */
+  /** Returns a grant that holds during all of it, certainly. */
   #holderDuring(asked: LeaseCall, which: (granted: Granted) => boolean): Granted | undefined {
     return this.#granted.find(
       (one) =>

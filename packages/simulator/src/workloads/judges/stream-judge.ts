@@ -19,7 +19,7 @@ export interface RecordPlace {
 
 const nameOf = (record: RecordName): string => `${record.epoch}/${record.sequence}`;
 
-/** The bytes of a record: the name, then what the name gives. */
+/** Returns the bytes of a record: the name, then what the name gives. */
 export function recordBytes(stream: string, record: RecordName, lengthBytes: number): Uint8Array {
   const bytes = new Prng(record.epoch * 100_003 + record.sequence * 17 + stream.length).bytes(Math.max(16, lengthBytes));
   const view = new DataView(bytes.buffer);
@@ -88,7 +88,7 @@ export class StreamJudge {
     this.#memory(stream).happened.set(nameOf(record), record);
   }
 
-  /** Somebody was told this sealed length. */
+  /** Notes that somebody was told this sealed length. */
   told(extent: bigint, sealedBytes: number): void {
     const before = this.#sealed.get(extent);
     if (before !== undefined && before !== sealedBytes) {
@@ -97,7 +97,7 @@ export class StreamJudge {
     this.#sealed.set(extent, sealedBytes);
   }
 
-  /** A person took what lies behind this length for lost. */
+  /** Notes that a person took what lies behind this length for lost. */
   lossAccepted(extent: bigint, sealedBytes: number): void {
     this.told(extent, sealedBytes);
     this.#givenUp.set(extent, sealedBytes);

@@ -94,7 +94,7 @@ interface NamedPlaces {
   readonly places: Place[];
 }
 
-/** By the bytes of the PartitionName in hexadecimal. */
+/** Returns the places, keyed by the bytes of the PartitionName in hexadecimal. */
 function placesByName(rows: readonly Row[]): Outcome<ReadonlyMap<string, NamedPlaces>> {
   const byName = new Map<string, NamedPlaces>();
   for (const [key, value] of rows) {

@@ -236,7 +236,7 @@ const refersToBytes = ({ commits }: Shipment): boolean =>
     }),
   );
 
-/** Size of the bytes that a row refers to. A row that can't be read fails when it is copied. */
+/** Returns the size of the bytes that a row refers to. A row that can't be read fails when it is copied. */
 export function dataBytesOf(row: Uint8Array): number {
   const places = placesOfRow(row);
   return places.ok ? places.value.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0) : 0;

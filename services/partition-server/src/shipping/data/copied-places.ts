@@ -50,7 +50,7 @@ export class CopiedPlaces {
   readonly #placesMax: number;
   /** Undefined: for a short time, or for a test. */
   readonly #budget: PlacesBudget | undefined;
-  /** By extent of this stamp, used last at the end; by offset within it. */
+  /** Keyed by extent of this stamp, used last at the end; by offset within it. */
   readonly #byExtent = new Map<number, Copied[]>();
   #count = 0;
 
@@ -63,7 +63,7 @@ export class CopiedPlaces {
     return this.#count;
   }
 
-  /** The bytes of a place that lies in what was copied as one; undefined: they are not known to be there. */
+  /** Returns the bytes of a place that lies in what was copied as one; undefined: they are not known to be there. */
   find(name: string, place: Place): Copied | undefined {
     const copied = this.#byExtent.get(place.extentId);
     if (copied === undefined) return undefined;
@@ -127,7 +127,7 @@ export class CopiedPlaces {
   }
 }
 
-/** Where the bytes of a place are at the other stamp. */
+/** Returns where the bytes of a place are at the other stamp. */
 export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Pick<Copied, "from" | "to">): Place => ({
   extentId: to.extentId,
   offsetBytes: to.offsetBytes + offsetBytes - from.offsetBytes,
@@ -136,7 +136,7 @@ export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: P
 
 const endOf = ({ offsetBytes, lengthBytes }: Place): number => offsetBytes + lengthBytes;
 
-/** Index of the first one that begins behind the offset. */
+/** Returns the index of the first one that begins behind the offset. */
 function firstBehind(copied: readonly Copied[], offsetBytes: number): number {
   let [low, high] = [0, copied.length];
   while (low < high) {

@@ -269,7 +269,7 @@ export class DataCopier {
   }
 }
 
-/** The row with the places of the other stamp. */
+/** Returns the row with the places of the other stamp. */
 export function rowAtPeer(row: Uint8Array, { placeFor }: CopiedBatch): Uint8Array {
   const mapped = withPlaces(row, placeFor);
   if (!mapped.ok) throw new FailureError(mapped.failure);
@@ -284,7 +284,7 @@ function placeIn({ copied, id }: Batch, place: Place): Place {
 
 const sizeOf = (piece: readonly Run[]): number => piece.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
 
-/** The places in order, without doubles and without those that lie in the one before. */
+/** Returns the places in order, without doubles and without those that lie in the one before. */
 function runsOf(places: readonly Place[]): readonly Run[] {
   const inOrder = [...places].sort((a, b) => a.extentId - b.extentId || a.offsetBytes - b.offsetBytes || b.lengthBytes - a.lengthBytes);
   const runs: Run[] = [];

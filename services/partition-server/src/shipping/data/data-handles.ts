@@ -56,7 +56,7 @@ const sortedAtOnce = 4_096;
 export class Vouchers {
   readonly #key: HandleKey;
   readonly #handles: readonly DataHandle[];
-  /** By extent; by offset within it. Made when a row first needs a handle. */
+  /** Keyed by extent; by offset within it. Made when a row first needs a handle. */
   #index: Promise<ReadonlyMap<number, readonly DataHandle[]>> | undefined;
   /** Handles that are good for a PartitionName, by its bytes in hexadecimal. */
   readonly #good = new Map<string, Set<DataHandle>>();

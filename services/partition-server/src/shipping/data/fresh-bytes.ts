@@ -20,7 +20,7 @@ const keptFrom = 16 * 1024;
 
 export class FreshBytes {
   readonly #bytesMax: number;
-  /** By extent and offset; oldest first. */
+  /** Keyed by extent and offset; oldest first. */
   readonly #kept = new Map<string, Uint8Array>();
   #bytes = 0;
 
@@ -50,13 +50,13 @@ export class FreshBytes {
     return own === bytes;
   }
 
-  /** The bytes of a place that begins where bytes were appended. Undefined: they have to be read. */
+  /** Returns the bytes of a place that begins where bytes were appended. Undefined: they have to be read. */
   find({ lengthBytes, ...at }: Pick<Place, "extentId" | "offsetBytes" | "lengthBytes">): Uint8Array | undefined {
     const kept = this.#kept.get(idOf(at));
     return kept === undefined || kept.length < lengthBytes ? undefined : kept.subarray(0, lengthBytes);
   }
 
-  /** Nothing is sent any more. */
+  /** Forgets all bytes: nothing is sent any more. */
   clear(): void {
     this.#kept.clear();
     this.#bytes = 0;
@@ -72,7 +72,7 @@ export class FreshBytes {
   }
 }
 
-/** Memory of an entry, in bytes. Two entries of one frame count it twice. */
+/** Returns the memory of an entry, in bytes. Two entries of one frame count it twice. */
 const memoryOf = ({ buffer }: Uint8Array): number => buffer.byteLength + entryBytes;
 
 const idOf = ({ extentId, offsetBytes }: At): string => `${extentId} ${offsetBytes}`;

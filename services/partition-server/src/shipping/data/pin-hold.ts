@@ -16,7 +16,7 @@ export interface PinnedBytes {
   readonly newIds: ReadonlySet<number>;
 }
 
-/** The way of pins to the other stamp. */
+/** Calls that pin extents at the other stamp, so that it keeps bytes to which no row refers yet. */
 export interface PinLink {
   /** Returns the extents that are gone. */
   pinData(
