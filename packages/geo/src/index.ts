@@ -50,6 +50,7 @@ export {
   type GeoOperationKind,
   type MigrationChoices,
   type OperationStep,
+  operationState,
   planAnswer,
   planCreate,
   planDrainLate,
@@ -63,7 +64,6 @@ export {
   type RunningOperation,
   type StampCommand,
   type StepAnswer,
-  stateOf,
 } from "./operations.ts";
 export {
   givesAway,

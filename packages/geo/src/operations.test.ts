@@ -11,6 +11,7 @@ import { acceptsShipment, obey, reportComplete, seedingEnded, ships, takesWrites
 import type { GeoAccount, MigrationChoices, OperationStep } from "./operations.ts";
 import {
   commandOf,
+  operationState,
   planAnswer,
   planCreate,
   planDrainLate,
@@ -21,7 +22,6 @@ import {
   planProtect,
   planSeeded,
   planUnprotect,
-  stateOf,
 } from "./operations.ts";
 
 const facts: RoleFacts = { copied: [{ range: "r", sequence: 7 }], acknowledged: [{ range: "r", sequence: 5 }] };
@@ -75,27 +75,27 @@ class Stamps {
 test("operations: an account is created with a copy, fails over and back, moves to a third stamp", () => {
   const stamps = new Stamps();
   let account = stamps.run(unwrap(planCreate("acme", "a", "b")));
-  assert.equal(stateOf(account), "seeding");
+  assert.equal(operationState(account), "seeding");
   account = stamps.seed(account, "b");
-  assert.equal(stateOf(account), "protected");
+  assert.equal(operationState(account), "protected");
   assert.equal(stamps.roles(), "a primary 1, b secondary 1");
 
   account = stamps.run(unwrap(planFailover(account)));
-  assert.deepEqual([account.primary, account.secondary, account.epoch, stateOf(account)], ["b", "a", 2, "seeding"]);
+  assert.deepEqual([account.primary, account.secondary, account.epoch, operationState(account)], ["b", "a", 2, "seeding"]);
   account = stamps.seed(account, "a");
   assert.equal(stamps.roles(), "a secondary 2, b primary 2");
 
   account = stamps.run(unwrap(planForcedFailover(account, 1_000)));
   assert.equal(stamps.roles(), "a primary 3, b unseeded 3");
   account = stamps.run(unwrap(planUnprotect(stamps.seed(account, "b"))));
-  assert.equal(stateOf(account), "single");
+  assert.equal(operationState(account), "single");
   assert.equal(stamps.roles(), "a primary 3, b removed 3");
   assert.ok(!ships(stamps.rows.get("a") as AccountRole));
 
   account = stamps.run(unwrap(planMigrate(account, "c")));
-  assert.equal(stateOf(account), "migrating");
+  assert.equal(operationState(account), "migrating");
   account = stamps.run(stamps.seed(account, "c"));
-  assert.deepEqual([account.primary, account.secondary, account.epoch, stateOf(account)], ["c", undefined, 5, "single"]);
+  assert.deepEqual([account.primary, account.secondary, account.epoch, operationState(account)], ["c", undefined, 5, "single"]);
   assert.equal(stamps.roles(), "a removed 5, b removed 3, c primary 5");
   // A stamp that gave its copy away takes the account again.
   account = stamps.run(unwrap(planProtect(account, "a")));
@@ -130,7 +130,7 @@ test("operations: a failover and a migration are given up before the promotion, 
   unwrap(stamps.obey("a", commandOf(account)?.command as RoleCommand));
   assert.deepEqual(unwrap(planAnswer(account, { operation: 2, step: "draining", pendingCommits: 3 })), account, "not all is shipped");
   account = stamps.run(unwrap(planGiveUp(account)));
-  assert.equal(stateOf(account), "protected");
+  assert.equal(operationState(account), "protected");
   assert.equal(stamps.roles(), "a primary 1, b secondary 1");
   // The late drain of the operation that was given up stops nobody.
   assert.match(refusal(stamps.obey("a", { kind: "drain", operation: 2 })), /staleRoleEpoch: .*older than operation 2, phase 3/);
@@ -147,7 +147,7 @@ test("operations: a failover and a migration are given up before the promotion, 
       }
     }
     const back = others.run(unwrap(planGiveUp(moving)));
-    assert.deepEqual([back.primary, back.secondary, stateOf(back)], ["a", undefined, "single"], step);
+    assert.deepEqual([back.primary, back.secondary, operationState(back)], ["a", undefined, "single"], step);
     assert.match(others.roles(), /^a primary 1, c removed \d$/, step);
     // A command of the migration that comes late brings no copy back.
     assert.match(refusal(others.obey("c", { kind: "follow", operation: 2, epoch: 1, peer: "a" })), /staleRoleEpoch/, step);
@@ -179,7 +179,7 @@ test("operations: a migration that drains for too long keeps its copy and drains
     if (end === "given up") {
       assert.equal(moving.running?.step, "unpairing");
       moving = stamps.run(moving);
-      assert.deepEqual([moving.primary, stateOf(moving)], ["a", "single"]);
+      assert.deepEqual([moving.primary, operationState(moving)], ["a", "single"]);
       assert.match(stamps.roles(), /^a primary 1, c removed/);
       continue;
     }
@@ -189,7 +189,7 @@ test("operations: a migration that drains for too long keeps its copy and drains
     moving = unwrap(planMigrate(moving, "c", { anyway: true }));
     assert.deepEqual([moving.running?.anyway, moving.operation], [true, 3]);
     moving = stamps.run(stamps.seed(moving, "c"));
-    assert.deepEqual([moving.primary, moving.epoch, stateOf(moving)], ["c", 3, "single"]);
+    assert.deepEqual([moving.primary, moving.epoch, operationState(moving)], ["c", 3, "single"]);
     assert.match(stamps.roles(), /^a removed 3, c primary 3/);
   }
 });
@@ -208,7 +208,7 @@ test("operations: a new copy is given up before it is recorded, also that of a n
         account = unwrap(planAnswer(account, { operation, step: account.running?.step ?? "creating" }));
       }
       const back = stamps.run(unwrap(planGiveUp(account)));
-      assert.deepEqual([back.primary, back.secondary, stateOf(back)], ["a", undefined, "single"], `${kind} ${step}`);
+      assert.deepEqual([back.primary, back.secondary, operationState(back)], ["a", undefined, "single"], `${kind} ${step}`);
       assert.match(stamps.roles(), /a primary 1/);
       assert.equal(stamps.rows.get("c")?.role, "removed", `${kind} ${step}`);
       assert.ok(!ships(stamps.rows.get("a") as AccountRole), `${kind} ${step}`);

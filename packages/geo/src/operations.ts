@@ -83,7 +83,7 @@ export interface GeoAccount {
 export type AccountState = "creating" | "single" | "seeding" | "protected" | "draining" | "switching" | "migrating" | "removing";
 
 /** Returns the state for people. */
-export function stateOf({ running, secondary, seeded }: GeoAccount): AccountState {
+export function operationState({ running, secondary, seeded }: GeoAccount): AccountState {
   if (running === undefined) return secondary === undefined ? "single" : seeded ? "protected" : "seeding";
   switch (running.kind) {
     case "create":

@@ -9,4 +9,4 @@ export { BlobHistory, contentOf, writeOf } from "./object-history.ts";
 export { QueueClients } from "./queue-clients.ts";
 export type { QueueAnswer, QueueDoor, ToldMessage } from "./queue-door.ts";
 export { BrokenPromise, type Stage, until } from "./stage.ts";
-export { entityCount, keyOf, nameOf, partsOf, wholeOf } from "./transaction-parts.ts";
+export { blobOfEntity, entityCount, partitionKeyOf, partsOf, wholeOf } from "./transaction-parts.ts";

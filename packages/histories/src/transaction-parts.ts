@@ -27,5 +27,5 @@ export function wholeOf(
 }
 
 /** Returns a name as a PartitionKey, which has no slashes. */
-export const keyOf = (blob: string): string => blob.replaceAll("/", "|");
-export const nameOf = (partitionKey: string): string => partitionKey.replaceAll("|", "/");
+export const partitionKeyOf = (blob: string): string => blob.replaceAll("/", "|");
+export const blobOfEntity = (partitionKey: string): string => partitionKey.replaceAll("|", "/");

@@ -92,4 +92,4 @@ export function streamsOf(rangeId: string, table: ObjectTable): RangeStreams {
 const afterAllKeys = Uint8Array.of(0xff);
 
 /** Returns where a walk over a range ends, exclusive. */
-export const endOf = ({ high }: Pick<Range, "high">): Uint8Array => (high.length === 0 ? afterAllKeys : high);
+export const rangeEnd = ({ high }: Pick<Range, "high">): Uint8Array => (high.length === 0 ? afterAllKeys : high);

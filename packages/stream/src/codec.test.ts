@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { extentId, extentVersion, ownerEpoch, unwrap } from "@stamp/base";
-import { decodeStored, encodeStored, keyOf, type StoredRecord } from "./codec.ts";
+import { decodeStored, encodeStored, recordKey, type StoredRecord } from "./codec.ts";
 import { planCreateStream } from "./plan-streams.ts";
 import { checksum, replicas, Store } from "./testing/harness.ts";
 
@@ -209,16 +209,16 @@ test("metadata format: every record is written and read as it always was; any fl
     if (process.env.STAMP_WRITE_GOLDEN && !existsSync(url)) writeFileSync(url, encodeStored(stored, checksum));
     const bytes = new Uint8Array(readFileSync(url));
     assert.deepEqual(encodeStored(stored, checksum), bytes, name);
-    assert.deepEqual(unwrap(decodeStored(keyOf(stored), bytes, checksum)), stored, name);
+    assert.deepEqual(unwrap(decodeStored(recordKey(stored), bytes, checksum)), stored, name);
     for (let i = 0; i < bytes.length; i++) {
       const flipped = new Uint8Array(bytes);
       flipped[i] = (flipped[i] as number) ^ 0x04;
-      const outcome = decodeStored(keyOf(stored), flipped, checksum);
+      const outcome = decodeStored(recordKey(stored), flipped, checksum);
       assert.ok(!outcome.ok && outcome.failure.reason === "damaged", `${name}, byte ${i}`);
-      assert.ok(!decodeStored(keyOf(stored), bytes.subarray(0, i), checksum).ok, `${name}, first ${i} bytes`);
+      assert.ok(!decodeStored(recordKey(stored), bytes.subarray(0, i), checksum).ok, `${name}, first ${i} bytes`);
     }
   }
-  assert.equal(keyOf(golden["v1/extent-open"] as StoredRecord), "sm/extent/0000000000001009");
+  assert.equal(recordKey(golden["v1/extent-open"] as StoredRecord), "sm/extent/0000000000001009");
   assert.ok(!decodeStored("sm/other", new Uint8Array(10), checksum).ok);
 });
 
@@ -226,6 +226,6 @@ test("metadata format: a list whose segment or extent is missing does not load",
   const store = new Store();
   store.do(planCreateStream(store.state, "/s", ownerEpoch(1)));
   const id = store.extend("/s", 1);
-  store.keys.delete(keyOf({ kind: "extent", record: store.state.extent(extentId(id)) as never }));
+  store.keys.delete(recordKey({ kind: "extent", record: store.state.extent(extentId(id)) as never }));
   assert.throws(() => store.reload(), /no record/);
 });

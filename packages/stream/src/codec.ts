@@ -60,7 +60,7 @@ function versionOf(stored: StoredRecord): number {
   return stored.kind === "node" && stored.record.duty !== undefined ? 2 : 1;
 }
 
-export function keyOf(stored: StoredRecord): string {
+export function recordKey(stored: StoredRecord): string {
   switch (stored.kind) {
     case "ids":
       return idsKey;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type ExtentId, extentId, extentVersion, type Outcome, ownerEpoch, Prng, unwrap } from "@stamp/base";
 import fc from "fast-check";
-import { encodeStored, keyOf, type StoredRecord, streamKey } from "./codec.ts";
+import { encodeStored, recordKey, type StoredRecord, streamKey } from "./codec.ts";
 import { ExtentList } from "./extent-list.ts";
 import { planAllocate, planBeginSeal, planDropAllocating, planRecordSealed, planReserveIds } from "./plan-extents.ts";
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
@@ -45,7 +45,7 @@ function storeWith(lists: Record<string, { segments: number[][]; skipCount: numb
     });
     records.push({ kind: "stream", record: { name, ownerEpoch: epoch, segments: references, skipCount, tail: tail.map(extentId) } });
   }
-  for (const record of records) store.keys.set(keyOf(record), { value: encodeStored(record, checksum), version: 1 });
+  for (const record of records) store.keys.set(recordKey(record), { value: encodeStored(record, checksum), version: 1 });
   store.state = store.reload();
   return store;
 }
@@ -315,7 +315,7 @@ test("sealed bytes: of whole segments they are added up once, and again when a l
     const made = extent(id) as Extract<StoredRecord, { kind: "extent" }>;
     return { ...made, record: { ...made.record, sealedLengthBytes } };
   };
-  const stored = (record: StoredRecord, version: number) => ({ key: keyOf(record), value: encodeStored(record, checksum), version });
+  const stored = (record: StoredRecord, version: number) => ({ key: recordKey(record), value: encodeStored(record, checksum), version });
   const stream = (skipCount: number): StoredRecord => ({
     kind: "stream",
     record: { name: "/s", ownerEpoch: ownerEpoch(1), segments: [{ id: 5_000, count: ids.length }], skipCount, tail: [] },

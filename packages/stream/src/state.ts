@@ -6,7 +6,7 @@
 import type { Checksum, ExtentId, Outcome } from "@stamp/base";
 import { assert, OrderedIds, ok, present, refused } from "@stamp/base";
 import type { StoredRecord } from "./codec.ts";
-import { decodeStored, encodeStored, keyOf } from "./codec.ts";
+import { decodeStored, encodeStored, recordKey } from "./codec.ts";
 import { ExtentCounts, type PhaseCounts } from "./extent-counts.ts";
 import { ExtentList } from "./extent-list.ts";
 import type { ExtentRecord, NodeRecord, StreamRecord } from "./records.ts";
@@ -306,7 +306,7 @@ export class StreamState {
     return {
       conditions: [...keys].map((key) => ({ key, version: this.versionOf(key) })),
       writes: plan.changes.map((change) =>
-        isRemoval(change) ? { key: changedKey(change) } : { key: keyOf(change), value: encodeStored(change, checksum) },
+        isRemoval(change) ? { key: changedKey(change) } : { key: recordKey(change), value: encodeStored(change, checksum) },
       ),
     };
   }
@@ -321,7 +321,7 @@ export class StreamState {
 
   #put(stored: StoredRecord, version: number): void {
     if (stored.kind === "extent") this.#extentVersions.set(stored.record.id, version);
-    else this.#versions.set(keyOf(stored), version);
+    else this.#versions.set(recordKey(stored), version);
     switch (stored.kind) {
       case "ids":
         this.#nextId = stored.next;

@@ -2,7 +2,7 @@
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, StampState } from "@stamp/geo";
-import { stateOf } from "@stamp/geo";
+import { operationState } from "@stamp/geo";
 import type { Clock, Handlers } from "@stamp/ports";
 import { type LocationService, toWire, StampState as WireState } from "@stamp/wire";
 import type { Location } from "./location.ts";
@@ -110,7 +110,7 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   name: account.name,
   stamp: account.primary,
   location: location.locationOf(account),
-  state: stateOf(account),
+  state: operationState(account),
   epoch: toWire(account.epoch),
   secondary: account.secondary ?? "",
   seeded: account.seeded,

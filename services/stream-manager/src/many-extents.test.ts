@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { extentId, extentVersion, ok, ownerEpoch, rulesWithout, unwrap } from "@stamp/base";
 import { silentLogger } from "@stamp/ports";
 import { NodeDigest } from "@stamp/ports-node";
-import { encodeStored, keyOf, type StoredRecord, StreamState } from "@stamp/stream";
+import { encodeStored, recordKey, type StoredRecord, StreamState } from "@stamp/stream";
 import { NodeSync } from "./nodes/node-sync.ts";
 import { NodeTable } from "./nodes/node-table.ts";
 import { RepairPace } from "./repair/repair-pace.ts";
@@ -31,7 +31,7 @@ function loaded(): StreamState {
   }
   const tail = Array.from({ length: extents }, (_, i) => extentId(i + 1));
   records.push({ kind: "stream", record: { name: "/s", ownerEpoch: ownerEpoch(1), segments: [], skipCount: 0, tail } });
-  const entries = records.map((record, i) => ({ key: keyOf(record), version: i + 1, value: encodeStored(record, crc32c) }));
+  const entries = records.map((record, i) => ({ key: recordKey(record), version: i + 1, value: encodeStored(record, crc32c) }));
   return unwrap(StreamState.load(entries, crc32c));
 }
 

@@ -15,7 +15,7 @@ import {
   RangeMap,
 } from "@stamp/partition-map";
 import { NodeDigest } from "@stamp/ports-node";
-import { encodeStored, keyOf, planDeleteStream, planMultiModify, type StoredRecord, type StreamEdit, StreamState } from "@stamp/stream";
+import { encodeStored, planDeleteStream, planMultiModify, recordKey, type StoredRecord, type StreamEdit, StreamState } from "@stamp/stream";
 import { PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 
 export interface MachineInput {
@@ -100,7 +100,7 @@ function streamEntries(extents: number): { key: string; version: number; value: 
     records.push({ kind: "segment", id: extents + i, extents: ids });
   }
   records.push({ kind: "stream", record: { name: bigStream, ownerEpoch: ownerEpoch(7), segments, skipCount: 0, tail: [] } });
-  return records.map((record, i) => ({ key: keyOf(record), version: i + 1, value: encodeStored(record, crc32c) }));
+  return records.map((record, i) => ({ key: recordKey(record), version: i + 1, value: encodeStored(record, crc32c) }));
 }
 
 function mapInputs(count: number, serverCount: number): readonly MachineInput[] {

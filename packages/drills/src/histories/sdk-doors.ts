@@ -11,9 +11,9 @@ import {
   answerOfStatus,
   type BlobCondition,
   type BlobDoor,
+  blobOfEntity,
   entityCount,
-  keyOf,
-  nameOf,
+  partitionKeyOf,
   partsOf,
   type QueueAnswer,
   type QueueDoor,
@@ -162,7 +162,7 @@ abstract class SdkTables {
       const etags = new Map<string, string>();
       const options = { queryOptions: { filter: "RowKey eq '0'" }, ...inTime() };
       for await (const page of this.table(container).listEntities(options).byPage({ maxPageSize: pageSize })) {
-        for (const { partitionKey, etag } of page) etags.set(nameOf(partitionKey ?? ""), etag ?? "");
+        for (const { partitionKey, etag } of page) etags.set(blobOfEntity(partitionKey ?? ""), etag ?? "");
       }
       return { etags };
     };
@@ -192,7 +192,7 @@ async function swallowed(
 export class SdkEntityDoor extends SdkTables implements BlobDoor {
   put(container: string, blob: string, bytes: Uint8Array, condition: BlobCondition): Promise<Answer> {
     const table = this.table(container);
-    const entity = { partitionKey: keyOf(blob), rowKey: "0", bytes };
+    const entity = { partitionKey: partitionKeyOf(blob), rowKey: "0", bytes };
     const put =
       condition.kind === "absent"
         ? table.createEntity(entity, inTime())
@@ -205,7 +205,7 @@ export class SdkEntityDoor extends SdkTables implements BlobDoor {
   get(container: string, blob: string): Promise<Answer<{ readonly etag: string; readonly bytes: Uint8Array }>> {
     return answered(
       this.table(container)
-        .getEntity<Part>(keyOf(blob), "0", inTime())
+        .getEntity<Part>(partitionKeyOf(blob), "0", inTime())
         .then(({ etag, bytes }) => ({ etag, bytes })),
     );
   }
@@ -214,7 +214,7 @@ export class SdkEntityDoor extends SdkTables implements BlobDoor {
     const etag = condition.kind === "match" ? condition.etag : "*";
     return answered(
       this.table(container)
-        .deleteEntity(keyOf(blob), "0", { etag, ...inTime() })
+        .deleteEntity(partitionKeyOf(blob), "0", { etag, ...inTime() })
         .then(() => ({})),
     );
   }
@@ -227,7 +227,7 @@ export class SdkTransactionDoor extends SdkTables implements BlobDoor {
       container,
       partsOf(bytes).map((part, i): TransactionAction => {
         // Copied: this SDK sends the whole buffer that a view is of.
-        const entity = { partitionKey: keyOf(blob), rowKey: String(i), bytes: part.slice() };
+        const entity = { partitionKey: partitionKeyOf(blob), rowKey: String(i), bytes: part.slice() };
         if (condition.kind === "absent") return ["create", entity];
         if (condition.kind === "match") return ["update", entity, "Replace", { etag: condition.etag }];
         return ["upsert", entity, "Replace"];
@@ -239,7 +239,7 @@ export class SdkTransactionDoor extends SdkTables implements BlobDoor {
   async get(container: string, blob: string): Promise<Answer<{ readonly etag: string; readonly bytes: Uint8Array }>> {
     const read = async () => {
       const entities: { etag: string; bytes: Uint8Array }[] = [];
-      const options = { queryOptions: { filter: `PartitionKey eq '${keyOf(blob)}'` }, ...inTime() };
+      const options = { queryOptions: { filter: `PartitionKey eq '${partitionKeyOf(blob)}'` }, ...inTime() };
       for await (const { etag, bytes } of this.table(container).listEntities<Part>(options)) entities.push({ etag: etag ?? "", bytes });
       return { entities };
     };
@@ -251,7 +251,7 @@ export class SdkTransactionDoor extends SdkTables implements BlobDoor {
 
   delete(container: string, blob: string, condition: BlobCondition): Promise<Answer> {
     if (condition.kind !== "none") throw new TypeError("in a transaction this SDK sends every delete with If-Match: *");
-    const parts = Array.from({ length: entityCount }, (_, i) => ({ partitionKey: keyOf(blob), rowKey: String(i) }));
+    const parts = Array.from({ length: entityCount }, (_, i) => ({ partitionKey: partitionKeyOf(blob), rowKey: String(i) }));
     return this.#transaction(
       container,
       parts.map((part): TransactionAction => ["delete", part]),

@@ -2,7 +2,7 @@
  * The identity of an extent node's disk: which stamp it belongs to, and which disk it is. Written once, when an empty disk is
  * formatted; a disk of another stamp is never served.
  */
-import { checkVersion, decodingVersioned, Malformed, Reader, type Versioned, viewOf, Writer } from "../format/binary.ts";
+import { checkVersion, decodingVersioned, FieldWriter, Malformed, Reader, type Versioned, viewOf } from "../format/binary.ts";
 import type { Crc32c } from "../format/crc.ts";
 
 export interface NodeIdentity {
@@ -17,7 +17,7 @@ const formatVersion = 1;
 
 /** "SNID" · crc32c of the rest · version u32 · stamp id · node id · disk id (u16 length and UTF-8 each). */
 export function encodeNodeIdentity(crc32c: Crc32c, identity: NodeIdentity): Uint8Array<ArrayBuffer> {
-  const writer = new Writer();
+  const writer = new FieldWriter();
   writer.u32(magic);
   writer.u32(0);
   writer.u32(formatVersion);

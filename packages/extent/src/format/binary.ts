@@ -23,7 +23,7 @@ export function getU64(view: DataView, at: number): number {
 }
 
 /** Grows as it is written to. */
-export class Writer {
+export class FieldWriter {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(256);
   #view: DataView = viewOf(this.#bytes);
   #at = 0;

@@ -11,7 +11,7 @@
  */
 import { assert } from "@stamp/base";
 import { type ReplicaMeta, readMeta, writeMeta } from "../replica/replica-meta.ts";
-import { checkVersion, decodingVersioned, getU64, Malformed, putU64, Reader, type Versioned, viewOf, Writer } from "./binary.ts";
+import { checkVersion, decodingVersioned, FieldWriter, getU64, Malformed, putU64, Reader, type Versioned, viewOf } from "./binary.ts";
 import type { Crc32c } from "./crc.ts";
 
 export const extentMagic = 0x54584553;
@@ -37,7 +37,7 @@ export const extentSlotOffset = (generation: number): number => (generation % 2)
 
 /** Returns one page with the header. */
 export function encodeExtentHeader(crc32c: Crc32c, header: ExtentHeader): Uint8Array<ArrayBuffer> {
-  const body = new Writer();
+  const body = new FieldWriter();
   body.text(header.stampId);
   body.text(header.diskId);
   writeMeta(body, header.meta);

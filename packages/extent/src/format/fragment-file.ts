@@ -18,12 +18,12 @@ import {
   type Decoded,
   decoding,
   decodingVersioned,
+  FieldWriter,
   Malformed,
   putU64,
   Reader,
   type Versioned,
   viewOf,
-  Writer,
 } from "./binary.ts";
 import { type Crc32c, combineCrc32c } from "./crc.ts";
 
@@ -100,7 +100,7 @@ export function isFragmentSpec({ index, sealedLengthBytes, fragmentBytes }: Frag
 /** Returns the page of the head, owned by the caller. */
 export function encodeFragmentHead(crc32c: Crc32c, head: FragmentHead): Uint8Array<ArrayBuffer> {
   assert(isFragmentSpec(head), "a fragment's numbers");
-  const body = new Writer();
+  const body = new FieldWriter();
   body.text(head.stampId);
   body.text(head.diskId);
   body.text(head.profile);

@@ -11,13 +11,13 @@
  */
 import { getU64, putU64, viewOf } from "../format/binary.ts";
 import type { Crc32c } from "../format/crc.ts";
-import { pageBytes } from "./journal-segment.ts";
+import { journalPageBytes } from "./journal-segment.ts";
 
 const magic = 0x47424a53;
 const length = 16;
-export const journalBegunBytes: number = 2 * pageBytes;
+export const journalBegunBytes: number = 2 * journalPageBytes;
 
-export const journalBegunOffset = (generation: number): number => (generation % 2) * pageBytes;
+export const journalBegunOffset = (generation: number): number => (generation % 2) * journalPageBytes;
 
 /** Encodes the page that is written at `journalBegunOffset`. */
 export function encodeJournalBegun(crc32c: Crc32c, generation: number): Uint8Array<ArrayBuffer> {
@@ -31,7 +31,7 @@ export function encodeJournalBegun(crc32c: Crc32c, generation: number): Uint8Arr
 
 /** Returns the higher of both slots; 0 when none is valid. `bytes` are the whole file. */
 export function decodeJournalBegun(crc32c: Crc32c, bytes: Uint8Array): number {
-  return Math.max(decodeSlot(crc32c, bytes), decodeSlot(crc32c, bytes.subarray(Math.min(pageBytes, bytes.length))));
+  return Math.max(decodeSlot(crc32c, bytes), decodeSlot(crc32c, bytes.subarray(Math.min(journalPageBytes, bytes.length))));
 }
 
 function decodeSlot(crc32c: Crc32c, bytes: Uint8Array): number {

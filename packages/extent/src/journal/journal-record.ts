@@ -13,7 +13,7 @@
  * when this one was written.
  */
 import { assert, type ExtentId, extentId, type OwnerEpoch, ownerEpoch } from "@stamp/base";
-import { type Decoded, decoding, getU64, Malformed, putU64, Reader, viewOf, Writer } from "../format/binary.ts";
+import { type Decoded, decoding, FieldWriter, getU64, Malformed, putU64, Reader, viewOf } from "../format/binary.ts";
 import type { Crc32c } from "../format/crc.ts";
 
 export type JournalType = "create" | "append" | "fence" | "seal" | "delete" | "damaged" | "term" | "repair" | "pointer";
@@ -98,7 +98,7 @@ export interface SealBody {
 }
 
 export function encodeSealBody(seal: SealBody): Uint8Array<ArrayBuffer> {
-  const writer = new Writer();
+  const writer = new FieldWriter();
   writer.u64(seal.version);
   writer.u32(seal.checksum);
   return writer.done();
@@ -121,7 +121,7 @@ export interface PointerBody {
 }
 
 export function encodePointerBody(pointer: PointerBody): Uint8Array<ArrayBuffer> {
-  const writer = new Writer();
+  const writer = new FieldWriter();
   writer.u32(pointer.lengthBytes);
   writer.u32(pointer.checksum);
   return writer.done();

@@ -22,7 +22,7 @@ export const segmentMagic = 0x4c4e4a53;
 export const segmentFormatVersion = 3;
 const segmentFormatsRead: readonly number[] = [1, 2, 3];
 const lowersSince = 3;
-export const pageBytes = 4096;
+export const journalPageBytes = 4096;
 export const segmentRecordsOffset = 8192;
 /** The part that all versions have. A release tells a later version by its checksum, which therefore covers no more. */
 const commonLength = 56;
@@ -40,7 +40,7 @@ export interface SegmentHeader {
   readonly checkpointLsn: number;
 }
 
-export const pageAligned = (bytes: number): number => Math.ceil(bytes / pageBytes) * pageBytes;
+export const pageAligned = (bytes: number): number => Math.ceil(bytes / journalPageBytes) * journalPageBytes;
 
 /** Returns two pages with the header. */
 export function encodeSegmentHeader(crc32c: Crc32c, header: SegmentHeader): Uint8Array<ArrayBuffer> {
@@ -57,7 +57,7 @@ export function encodeSegmentHeader(crc32c: Crc32c, header: SegmentHeader): Uint
   view.setUint32(4, crc32c(bytes.subarray(8, commonLength)), true);
   putU64(view, commonLength, header.termLowerings);
   view.setUint32(secondChecksumAt, crc32c(bytes.subarray(8, secondChecksumAt)), true);
-  bytes.set(bytes.subarray(0, headerLength), pageBytes);
+  bytes.set(bytes.subarray(0, headerLength), journalPageBytes);
   return bytes;
 }
 
@@ -91,7 +91,7 @@ function decodeOne(crc32c: Crc32c, bytes: Uint8Array): Versioned<SegmentHeader> 
  */
 export function decodeSegmentHeader(crc32c: Crc32c, bytes: Uint8Array): Versioned<SegmentHeader> {
   const first = decodeOne(crc32c, bytes);
-  const second = decodeOne(crc32c, bytes.subarray(Math.min(pageBytes, bytes.length)));
+  const second = decodeOne(crc32c, bytes.subarray(Math.min(journalPageBytes, bytes.length)));
   if (first.kind === "newer" || second.kind === "newer") return first.kind === "newer" ? first : second;
   if (first.kind !== "ok") return second.kind === "ok" ? second : first;
   return second.kind === "ok" && second.value.generation > first.value.generation ? second : first;

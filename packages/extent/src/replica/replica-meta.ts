@@ -3,7 +3,7 @@
  * and of the node's extent table. See docs/formats/extent.md.
  */
 import { type ExtentId, type ExtentVersion, extentId, extentVersion, type OwnerEpoch, ownerEpoch } from "@stamp/base";
-import { type Decoded, decoding, Malformed, Reader, Writer } from "../format/binary.ts";
+import { type Decoded, decoding, FieldWriter, Malformed, Reader } from "../format/binary.ts";
 
 export interface ReplicaPlace {
   readonly nodeId: string;
@@ -78,7 +78,7 @@ const flagCreation = 4;
 const absent = 0;
 const given = 1;
 
-function putOptional(writer: Writer, value: number | undefined): void {
+function putOptional(writer: FieldWriter, value: number | undefined): void {
   writer.u8(value === undefined ? absent : given);
   writer.u64(value ?? 0);
 }
@@ -90,7 +90,7 @@ function getOptional(reader: Reader): number | undefined {
   return flag === given ? value : undefined;
 }
 
-export function writeMeta(writer: Writer, meta: ReplicaMeta): void {
+export function writeMeta(writer: FieldWriter, meta: ReplicaMeta): void {
   writer.u64(meta.extentId);
   writer.u64(meta.version);
   writer.u64(meta.ownerEpoch);
@@ -158,7 +158,7 @@ export function readMeta(reader: Reader): ReplicaMeta {
 }
 
 export function encodeMeta(meta: ReplicaMeta): Uint8Array<ArrayBuffer> {
-  const writer = new Writer();
+  const writer = new FieldWriter();
   writeMeta(writer, meta);
   return writer.done();
 }

@@ -42,7 +42,7 @@ import {
   replaceContent,
   sizeOfBody,
 } from "./state/blob-state.ts";
-import { type ContentBlock, piecesOf, placesPerBlockMax } from "./state/content.ts";
+import { type ContentBlock, contentPieces, placesPerBlockMax } from "./state/content.ts";
 import { blobOf } from "./state/head-row.ts";
 import {
   decodeStagedBlock,
@@ -110,7 +110,7 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     if (underOther) return errorAnswer(underOther);
   }
   return yield* replaceContent(context, name, state, {
-    pieces: piecesOf(content),
+    pieces: contentPieces(content),
     lengthBytes: content.reduce((sum, block) => sum + block.sizeBytes, 0),
     headers,
     metadata,

@@ -17,6 +17,6 @@ export async function dispose(body: HttpResponse["body"]): Promise<void> {
   await body[Symbol.asyncIterator]().return?.();
 }
 
-export function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+export function* bodyPieces(body: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < body.length; at += writeBytesMax) yield body.subarray(at, at + writeBytesMax);
 }

@@ -18,9 +18,9 @@ import { FailureError, loggedTarget, type Pace } from "@stamp/base";
 import type { HttpBody, HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { inWords } from "../process/in-words.ts";
-import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "../secrets/certificates.ts";
+import { type CertificatePair, certificateEndMs, readPair, type TlsFiles, watchPair } from "../secrets/certificates.ts";
 import { Acceptors } from "./acceptors.ts";
-import { dispose, piecesOf, takenBy, writeBytesMax } from "./answer-bodies.ts";
+import { bodyPieces, dispose, takenBy, writeBytesMax } from "./answer-bodies.ts";
 import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { http } from "./node-http.ts";
@@ -98,7 +98,7 @@ export class NodeHttpServer {
         minVersion: "TLSv1.2",
         handshakeTimeout: limits.headerTimeoutMs,
       });
-      this.#certificate = { endsAtMs: endOf(first), successorUnusable: false };
+      this.#certificate = { endsAtMs: certificateEndMs(first), successorUnusable: false };
       this.#endWatch = watchPair(tls, (pair) => this.#renew(server, pair), this.#logger, options.tlsCheckEveryMs);
       // A failed handshake ends that client's connection, and nothing else.
       server.on("tlsClientError", () => {});
@@ -117,7 +117,7 @@ export class NodeHttpServer {
 
   #renew(server: SecureServer, pair: CertificatePair | undefined): void {
     if (pair !== undefined) server.setSecureContext({ ...pair, minVersion: "TLSv1.2" });
-    const endsAtMs = pair === undefined ? (this.#certificate?.endsAtMs ?? 0) : endOf(pair);
+    const endsAtMs = pair === undefined ? (this.#certificate?.endsAtMs ?? 0) : certificateEndMs(pair);
     this.#certificate = { endsAtMs, successorUnusable: pair === undefined };
   }
 
@@ -311,13 +311,13 @@ export class NodeHttpServer {
         if (announced !== body.length) throw new Error(`a body of ${body.length} bytes was announced as ${announced}`);
         if (body.length <= writeBytesMax) this.#end(response, body);
         else {
-          await this.#sendStream(response, piecesOf(body), announced);
+          await this.#sendStream(response, bodyPieces(body), announced);
           this.#end(response);
         }
         if (left === "drain") await this.#drain(message);
         return;
       }
-      await this.#sendStream(response, piecesOf(body), undefined);
+      await this.#sendStream(response, bodyPieces(body), undefined);
     } else await this.#sendStream(response, body, announced);
 
     if (left === "close") {

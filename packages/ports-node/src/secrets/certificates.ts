@@ -39,7 +39,7 @@ export function readPair({ certificatePath, keyPath }: TlsFiles): CertificatePai
 }
 
 /** Returns when the door's own certificate ends, in milliseconds since 1970. */
-export const endOf = ({ cert }: CertificatePair): number => Date.parse(new X509Certificate(cert).validTo);
+export const certificateEndMs = ({ cert }: CertificatePair): number => Date.parse(new X509Certificate(cert).validTo);
 
 function stampOf({ certificatePath, keyPath }: TlsFiles): string {
   return [certificatePath, keyPath]

@@ -20,7 +20,7 @@ import { type ExtentReader, type Place, readWholeBlocks } from "@stamp/stream-cl
 import type { CachedItem, Caches } from "../cache/caches.ts";
 import type { StorageFigures } from "../storage-figures.ts";
 import type { StorageTimes } from "../storage-times.ts";
-import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
+import { type EntrySource, entrySourceOf, ForwardSource } from "./entry-source.ts";
 
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
@@ -137,7 +137,7 @@ export class Checkpoint {
   /** Yields, for each key, the newest version that the snapshot sees, in the range's direction. */
   iterate(asked: KeyRange, snapshotSequence: number): EntrySource {
     const range = this.#clipped(asked);
-    if (range.reverse) return sourceOf(this.#backwards(range, snapshotSequence));
+    if (range.reverse) return entrySourceOf(this.#backwards(range, snapshotSequence));
     return new ForwardSource(
       { index: () => this.#heldIndex() ?? this.#index(), block: (index, at) => this.#block(index, at, range.background) },
       range,

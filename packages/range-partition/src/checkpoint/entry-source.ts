@@ -10,7 +10,7 @@ export interface EntrySource {
   next(): Entry | undefined | Promise<Entry | undefined>;
 }
 
-export const sourceOf = (entries: AsyncIterator<Entry, void>): EntrySource => ({
+export const entrySourceOf = (entries: AsyncIterator<Entry, void>): EntrySource => ({
   next: () => entries.next().then((step) => (step.done ? undefined : step.value)),
 });
 

@@ -7,7 +7,7 @@
 import { makeToken } from "@stamp/azure-rest";
 import type { Prng, Rules } from "@stamp/base";
 import type { BlobDoor } from "@stamp/histories";
-import { HttpBlobDoor, keyOf, ObjectClients } from "@stamp/histories";
+import { HttpBlobDoor, ObjectClients, partitionKeyOf } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
@@ -73,7 +73,7 @@ const tables: Kind = {
   door: (sim, cluster, name) => new TransactionClient(sim, sim.world(name), name, cluster),
   table: "Entity",
   key(rules, { account, container, incarnation }, blob) {
-    const value = { table: { account, table: container, incarnation }, partitionKey: keyOf(blob), changes: [] };
+    const value = { table: { account, table: container, incarnation }, partitionKey: partitionKeyOf(blob), changes: [] };
     return routeOf(rules, { case: "table", value: { case: "changeEntities", value } }).key;
   },
 };

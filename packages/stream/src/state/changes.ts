@@ -1,6 +1,6 @@
 /** Changes of the stream manager's records, and the keys of the metadata store that they write or depend on. */
 import type { ExtentId } from "@stamp/base";
-import { extentKey, keyOf, type StoredRecord, segmentKey, streamKey } from "../codec.ts";
+import { extentKey, recordKey, type StoredRecord, segmentKey, streamKey } from "../codec.ts";
 
 export type Removal =
   | { readonly kind: "removeStream"; readonly name: string }
@@ -37,7 +37,7 @@ export function changedKey(change: RecordChange): string {
     case "removeSegment":
       return segmentKey(change.id);
     default:
-      return keyOf(change);
+      return recordKey(change);
   }
 }
 

@@ -146,7 +146,7 @@ export class Network {
 const keys = new WeakMap<Method, string>();
 
 /** `package.Service/Method` */
-export function keyOf(method: Method): string {
+export function methodKey(method: Method): string {
   let key = keys.get(method);
   if (key === undefined) {
     key = `${method.parent.typeName}/${method.name}`;

@@ -8,7 +8,7 @@ import { FailureError, refused, unknownOutcome } from "@stamp/base";
 import type { Address, CallOptions } from "@stamp/ports";
 import type { Connection, ServerEnd } from "./connection.ts";
 import type { Method } from "./network.ts";
-import { keyOf } from "./network.ts";
+import { methodKey } from "./network.ts";
 import { ServerCall } from "./server-call.ts";
 import type { SimTransport } from "./transport.ts";
 import { lost, neverSent } from "./unary.ts";
@@ -125,7 +125,7 @@ class StreamCall {
     this.#transport = transport;
     this.#address = address;
     this.#method = method;
-    this.#key = keyOf(method);
+    this.#key = methodKey(method);
     this.#onEnd = onEnd;
     this.#signal = options.signal;
     this.id = transport.nextCall();
@@ -290,7 +290,7 @@ function serveStream(
   toCaller: ToCaller,
 ): void {
   const { listener } = server;
-  const key = keyOf(method);
+  const key = methodKey(method);
   const transport = listener.incarnation.transport as SimTransport;
   if (!listener.open) {
     toCaller.end(refused("unavailable", "stopping", `${listener.address} is stopping`));

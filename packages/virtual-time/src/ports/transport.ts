@@ -10,7 +10,7 @@ import type { Address, CallOptions, Client, Listener, ServedService, Transport }
 import type { Incarnation } from "../kernel/process.ts";
 import { Connection } from "./connection.ts";
 import type { Method, Network, ServedMethod, SimListener } from "./network.ts";
-import { keyOf } from "./network.ts";
+import { methodKey } from "./network.ts";
 import { callClientStream, callServerStream } from "./streams.ts";
 import { callUnary, spoilBytes } from "./unary.ts";
 
@@ -60,7 +60,7 @@ export class SimTransport implements Transport {
       for (const { service, handlers } of services) {
         for (const method of service.methods) {
           const handler = handlers[method.localName];
-          if (handler) methods.set(keyOf(method), { method, handler: handler.bind(handlers) });
+          if (handler) methods.set(methodKey(method), { method, handler: handler.bind(handlers) });
         }
       }
       const listener: SimListener = { address, incarnation: this.incarnation, methods, open: true };

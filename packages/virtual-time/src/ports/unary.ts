@@ -6,7 +6,7 @@ import type { Address, CallOptions } from "@stamp/ports";
 import { callersOf, isCaller, methodsFor, requestCheckOf } from "@stamp/wire";
 import type { Connection, ServerEnd } from "./connection.ts";
 import type { Method, Network } from "./network.ts";
-import { keyOf } from "./network.ts";
+import { methodKey } from "./network.ts";
 import { ServerCall } from "./server-call.ts";
 import type { Lane, SimTransport } from "./transport.ts";
 
@@ -23,7 +23,7 @@ export function callUnary(
   if (!incarnation.alive) return new Promise(() => {});
   if (signal?.aborted) return Promise.resolve(refused("cancelled", "cancelled", "cancelled before it was sent"));
   if (!(timeoutMs > 0)) return Promise.resolve(refused("deadlineExceeded", "timeout", "no time was left to send it"));
-  const key = keyOf(method);
+  const key = methodKey(method);
   const { kind, factory } = incarnation.process;
   // A person, or a judge, has no role.
   if (factory !== undefined && isCaller(kind) && callersOf(key) !== undefined && !methodsFor(kind).has(key))

@@ -10,7 +10,7 @@ import { ExtentFragments, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
 import { type Coded, type FragmentAt, wantedOf } from "./fragment-requests.ts";
-import { LateLimit, type Source, type StripeFound, StripeRead, sourceOf } from "./stripe-read.ts";
+import { fragmentSourceOf, LateLimit, type Source, type StripeFound, StripeRead } from "./stripe-read.ts";
 
 /** Bytes of each fragment that are worked on at a time. */
 export const stripeBytes: number = 256 * 1024;
@@ -60,7 +60,7 @@ export class FragmentSources {
     this.#node = node;
     this.#coded = coded;
     this.#wanted = wanted;
-    this.#sources = sources.map(sourceOf);
+    this.#sources = sources.map(fragmentSourceOf);
     this.#kernel = kernel;
   }
 

@@ -5,7 +5,7 @@ import { allRules, ok } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { LateLimit, type Source, StripeRead, sourceOf } from "./stripe-read.ts";
+import { fragmentSourceOf, LateLimit, type Source, StripeRead } from "./stripe-read.ts";
 
 const silent = Number.POSITIVE_INFINITY;
 
@@ -28,7 +28,7 @@ class Job {
     this.profile = profileOf(profileName) as Profile;
     this.#wanted = wanted;
     const indices = Array.from({ length: this.profile.fragments }, (_, index) => index).filter((index) => !lost || index !== wanted);
-    this.#sources = indices.map((index) => sourceOf({ index, version: 1, address: `n${index}`, diskId: "" } as never));
+    this.#sources = indices.map((index) => fragmentSourceOf({ index, version: 1, address: `n${index}`, diskId: "" } as never));
   }
 
   async stripe(takesMs: (index: number) => number): Promise<Asked> {

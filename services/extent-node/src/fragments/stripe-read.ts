@@ -215,4 +215,4 @@ export class StripeRead {
   }
 }
 
-export const sourceOf = (at: FragmentAt): Source => ({ at, gone: false, failures: 0, restsUntil: 0 });
+export const fragmentSourceOf = (at: FragmentAt): Source => ({ at, gone: false, failures: 0, restsUntil: 0 });

@@ -21,7 +21,7 @@ const newestKept = 2;
 const olderLineagesKept = 3;
 
 /** Returns why a copy is not taken; undefined: it is. */
-export function refusal(
+export function whyNotKept(
   copy: Pick<KeptCopy, "version" | "lineage"> & { readonly stampId: string },
   ownStampId: string,
   kept: readonly KeptCopy[],

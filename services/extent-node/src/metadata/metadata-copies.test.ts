@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verifySnapshot } from "@stamp/metadata-store";
 import { Cluster } from "../testing/harness.ts";
-import { type KeptCopy, refusal, staying } from "./copies-kept.ts";
+import { type KeptCopy, staying, whyNotKept } from "./copies-kept.ts";
 import { metadataCopiesFolder } from "./metadata-copies.ts";
 
 const nameOf = (version: number): string => `${String(version).padStart(16, "0")}.snapshot`;
@@ -121,6 +121,6 @@ test("metadata copies: a restored store leaves the newest of those before it; a 
   assert.deepEqual([...staying(kept)].sort(), ["1001", "2000", "3"]);
   assert.deepEqual([...staying([copy(1, ""), copy(2, ""), copy(3, ""), copy(4, "a")])].sort(), ["1", "3", "4"]);
   const from = { stampId: "s", lineage: "b", version: 1_000 };
-  assert.equal(refusal(from, "s", [copy(3, "a")]), undefined);
-  assert.match(refusal({ ...from, version: 2 }, "s", [copy(3, "a")]) ?? "", /put back or lost something/);
+  assert.equal(whyNotKept(from, "s", [copy(3, "a")]), undefined);
+  assert.match(whyNotKept({ ...from, version: 2 }, "s", [copy(3, "a")]) ?? "", /put back or lost something/);
 });

@@ -8,7 +8,7 @@
  */
 import { MetadataClient, openSnapshot, type SeededChecksum, verifySnapshot } from "@stamp/metadata-store";
 import { type DiskFile, jittered, sleep, type World } from "@stamp/ports";
-import { type KeptCopy, refusal, staying } from "./copies-kept.ts";
+import { type KeptCopy, staying, whyNotKept } from "./copies-kept.ts";
 
 export const metadataCopiesFolder = "metadata-copies";
 const incoming = `${metadataCopiesFolder}/incoming`;
@@ -163,7 +163,7 @@ export class MetadataCopies {
     if (!copy.ok) return copy.failure.message;
     const { version, takenAtMs, lineage } = copy.value;
     const kept = await this.#here();
-    const why = refusal(copy.value, this.#options.stampId, kept);
+    const why = whyNotKept(copy.value, this.#options.stampId, kept);
     if (why !== undefined) return why;
     await file.sync();
     const name = nameOf(version);

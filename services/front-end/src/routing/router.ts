@@ -29,7 +29,7 @@ import {
   toWire,
 } from "@stamp/wire";
 import type { MapCache } from "./map-cache.ts";
-import { endOf, smallnessOf } from "./small-operations.ts";
+import { endOfSmall, smallnessOf } from "./small-operations.ts";
 
 type OperationInit = MessageInitShape<typeof OperationSchema>;
 /** One operation, as its message is made. Names are complete: `routeOf` reads them. */
@@ -121,7 +121,7 @@ export class Router {
     const small = smallnessOf(kind);
     const counted = small && this.#room?.began(small.access, small.isSure, clock.monotonicMs());
     const outcome = await this.executeAt(this.routeOf(kind), kind, limits);
-    if (counted) this.#room?.ended(counted, endOf(outcome), clock.monotonicMs());
+    if (counted) this.#room?.ended(counted, endOfSmall(outcome), clock.monotonicMs());
     return outcome.ok ? ok(outcome.value.result) : outcome;
   }
 

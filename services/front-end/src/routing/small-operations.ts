@@ -57,7 +57,7 @@ export function smallnessOf(kind: Operation): Smallness | undefined {
 }
 
 /** Returns how an operation of a small request ended. Content that lies in places is read after this answer: the request is a large one. */
-export function endOf(outcome: Outcome<{ readonly result: OperationResult["kind"] }>): SmallEnd {
+export function endOfSmall(outcome: Outcome<{ readonly result: OperationResult["kind"] }>): SmallEnd {
   if (outcome.ok) {
     const { result } = outcome.value;
     return result.case === "content" && result.value.places.length > 0 ? "large" : "small";

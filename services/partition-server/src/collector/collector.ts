@@ -20,7 +20,7 @@ import {
   type RowWrite,
   rowsInside,
 } from "@stamp/objects";
-import { endOf, type Range } from "@stamp/partition-map";
+import { type Range, rangeEnd } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { RangeEngine, RowView } from "../operations/engine.ts";
 import { runPlan } from "../operations/run-plan.ts";
@@ -196,7 +196,7 @@ export class Collector {
     const scan = new CollectorScan({
       table: range.table,
       low: range.low,
-      high: endOf(range),
+      high: rangeEnd(range),
       now: { rules: this.#world.rules, wallMs: this.#world.clock.wallMs() },
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,

@@ -4,7 +4,7 @@
  */
 import { compareBytes, type Outcome, ok, prefixEnd } from "@stamp/base";
 import { type Belonging, belongingOf, partitionStart, type RowEntry } from "@stamp/objects";
-import { endOf, type Range } from "@stamp/partition-map";
+import { type Range, rangeEnd } from "@stamp/partition-map";
 import type { Serving } from "./holdings.ts";
 
 /** Fewer recent requests than this say nothing about where the load is. */
@@ -36,7 +36,7 @@ export async function findSplitKey(held: Pick<Serving, "range" | "load" | "engin
     if (start !== undefined) starts.push(start);
     return starts.length < namesMax ? prefixEnd(start ?? key) : undefined;
   };
-  const walked = await engine.read((view) => view.walk(range.low, endOf(range), visit), { background: true });
+  const walked = await engine.read((view) => view.walk(range.low, rangeEnd(range), visit), { background: true });
   return walked.ok ? ok(middleOf(divisible(starts), range)) : walked;
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { extentId, extentVersion, ok, ownerEpoch, refused, rulesWithout, unwrap } from "@stamp/base";
 import { silentLogger } from "@stamp/ports";
 import { NodeDigest } from "@stamp/ports-node";
-import { type ExtentRecord, encodeStored, keyOf, type StoredRecord, StreamState } from "@stamp/stream";
+import { type ExtentRecord, encodeStored, recordKey, type StoredRecord, StreamState } from "@stamp/stream";
 import { NodeTable } from "../nodes/node-table.ts";
 import { RepairPace } from "../repair/repair-pace.ts";
 import type { Repairer } from "../repair/repairer.ts";
@@ -49,7 +49,7 @@ function loaded(stored: Stored): StreamState {
   }
   const tail = Array.from({ length: extents }, (_, i) => extentId(i + 1));
   records.push({ kind: "stream", record: { name: "/s", ownerEpoch: ownerEpoch(1), segments: [], skipCount: 0, tail } });
-  const entries = records.map((record, i) => ({ key: keyOf(record), version: i + 1, value: encodeStored(record, crc32c) }));
+  const entries = records.map((record, i) => ({ key: recordKey(record), version: i + 1, value: encodeStored(record, crc32c) }));
   return unwrap(StreamState.load(entries, crc32c));
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { extentId, extentVersion, ok, ownerEpoch, smTerm, unwrap } from "@stamp/base";
 import { LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
 import { type Client, openIdentity, type Transport } from "@stamp/ports";
-import { type ExtentRecord, encodeStored, keyOf, managerPrefix, type StoredRecord, StreamState } from "@stamp/stream";
+import { type ExtentRecord, encodeStored, managerPrefix, recordKey, type StoredRecord, StreamState } from "@stamp/stream";
 import { LockService, type MetadataStore } from "@stamp/wire";
 import { Cluster, first } from "../testing/cluster.ts";
 import { StateCopy } from "./state-copy.ts";
@@ -179,7 +179,10 @@ async function fill(cluster: Cluster, count: number): Promise<void> {
     checksum: 7,
   });
   const write = async (records: readonly StoredRecord[], version = 0): Promise<void> => {
-    const writes = records.map((stored) => ({ key: keyOf(stored), value: encodeStored(stored, (bytes) => world.digest.crc32c(bytes)) }));
+    const writes = records.map((stored) => ({
+      key: recordKey(stored),
+      value: encodeStored(stored, (bytes) => world.digest.crc32c(bytes)),
+    }));
     const conditions = writes.map(({ key }) => ({ key, version }));
     unwrap(await metadata.transact({ fence: { leaseName: "stream-manager", leaseEpoch }, conditions, writes }, timeoutMs));
   };

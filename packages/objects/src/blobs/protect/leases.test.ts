@@ -4,7 +4,7 @@ import { allRules, rulesWithout, utf8 } from "@stamp/base";
 import type { OperationValue } from "../../operation.ts";
 import { TestTable } from "../../testing/table.ts";
 import { noHeaders as headers } from "../state/head-row.ts";
-import { type Lease, type LeaseAction, LeaseTimers, stateOf } from "./leases.ts";
+import { type Lease, type LeaseAction, LeaseTimers, leaseStateOf } from "./leases.ts";
 
 /** The outcome tables of "Lease Blob" and "Lease Container": lease state × action, and lease state × use. A has the lease. */
 const [A, B, C] = ["a", "b", "c"].map((digit) => `${digit.repeat(8)}-1111-2222-3333-444444444444`) as [string, string, string];
@@ -356,7 +356,7 @@ test("leases: two rows from two ranges of another stamp have one grant, and neit
 });
 
 test("leases: a server that loads the row restarts the lease in full, without the rule its holder loses it at once", () => {
-  const at = (timers: LeaseTimers, nowMs: number): string => stateOf(loaded, { nowMs, endsMs: (one) => timers.endsMs(one) });
+  const at = (timers: LeaseTimers, nowMs: number): string => leaseStateOf(loaded, { nowMs, endsMs: (one) => timers.endsMs(one) });
   const timers = new LeaseTimers(allRules, 1_000);
   assert.equal(at(timers, 1_000), "leased", "its holder may have renewed it just before");
   assert.equal(at(timers, 15_999), "leased");

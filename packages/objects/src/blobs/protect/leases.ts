@@ -100,7 +100,7 @@ export interface LeaseClock {
   endsMs(lease: Lease): number;
 }
 
-export function stateOf(lease: Lease | undefined, clock: LeaseClock): LeaseState {
+export function leaseStateOf(lease: Lease | undefined, clock: LeaseClock): LeaseState {
   if (!lease) return "available";
   if (lease.state === "broken") return "broken";
   const ended = clock.endsMs(lease) <= clock.nowMs;
@@ -109,7 +109,7 @@ export function stateOf(lease: Lease | undefined, clock: LeaseClock): LeaseState
 }
 
 export function viewOf(lease: Lease | undefined, clock: LeaseClock): LeaseView {
-  const state = stateOf(lease, clock);
+  const state = leaseStateOf(lease, clock);
   const held = state === "leased" || state === "breaking";
   const duration = state !== "leased" ? "" : lease?.durationMs === infinite ? "infinite" : "fixed";
   return { state, status: held ? "locked" : "unlocked", duration };
@@ -117,7 +117,7 @@ export function viewOf(lease: Lease | undefined, clock: LeaseClock): LeaseView {
 
 /** Returns the lease after a write that ends it: whoever had it can't renew it any more. */
 export const afterWrite = (lease: Lease | undefined, clock: LeaseClock): Lease | undefined => {
-  const state = stateOf(lease, clock);
+  const state = leaseStateOf(lease, clock);
   return state === "leased" || state === "breaking" ? lease : undefined;
 };
 
@@ -154,7 +154,7 @@ const refuse = (code: ServiceErrorCode): LeaseOutcome => ({ kind: "refused", err
 
 /** `sequence`: of the commit that this would be. */
 export function actOnLease(request: LeaseRequest, lease: Lease | undefined, clock: LeaseClock, sequence: number): LeaseOutcome {
-  const state = stateOf(lease, clock);
+  const state = leaseStateOf(lease, clock);
   switch (request.action) {
     case "acquire":
       return acquire(request, lease, state, clock, sequence);
@@ -233,7 +233,7 @@ export function checkLeaseOfRead(
   clock: LeaseClock,
 ): ServiceError | undefined {
   if (leaseId === undefined) return undefined;
-  const state = stateOf(lease, clock);
+  const state = leaseStateOf(lease, clock);
   if (!lease || state === "available") return serviceError(`LeaseNotPresentWith${of}Operation`);
   if (state === "broken" || state === "expired") {
     return serviceError(lease.id === leaseId ? "LeaseLost" : `LeaseNotPresentWith${of}Operation`);
@@ -243,7 +243,7 @@ export function checkLeaseOfRead(
 
 /** Checks the lease of what a copy overwrites: without a lease or under an infinite one a copy may take as long as it likes. */
 export const checkLeaseOfCopy = (lease: Lease | undefined, clock: LeaseClock): ServiceError | undefined => {
-  const state = stateOf(lease, clock);
+  const state = leaseStateOf(lease, clock);
   const held = state === "leased" || state === "breaking";
   return held && lease?.durationMs !== infinite ? serviceError("InfiniteLeaseDurationRequired") : undefined;
 };
@@ -255,7 +255,7 @@ export function checkLeaseOfWrite(
   lease: Lease | undefined,
   clock: LeaseClock,
 ): ServiceError | undefined {
-  const state = stateOf(lease, clock);
+  const state = leaseStateOf(lease, clock);
   if (leaseId === undefined && (state === "leased" || state === "breaking")) return serviceError("LeaseIdMissing");
   return checkLeaseOfRead(of, leaseId, lease, clock);
 }

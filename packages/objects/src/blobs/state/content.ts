@@ -41,7 +41,7 @@ export const placesBytesGuess = (places: readonly Place[]): number =>
   places.reduce((sum, { cipher }) => sum + placeBytesGuess + (cipher ? cipherBytesGuess : 0), 0);
 
 /** Returns at least one piece, also for no content at all. */
-export function piecesOf(blocks: readonly ContentBlock[]): ContentPiece[] {
+export function contentPieces(blocks: readonly ContentBlock[]): ContentPiece[] {
   const pieces: ContentPiece[] = [];
   let held: ContentBlock[] = [];
   let heldBytes = 0;

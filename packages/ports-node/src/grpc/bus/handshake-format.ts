@@ -114,7 +114,7 @@ export const readAnswer = (bytes: Buffer): HandshakeAnswer => ({
   proof: bytes.subarray(saidBytes, answerBytes),
 });
 
-export const refusal = (why: keyof typeof refusals): Buffer => head(refusals[why]);
+export const refusalFrame = (why: keyof typeof refusals): Buffer => head(refusals[why]);
 
 /** Returns why an answer is none, in words; undefined while it may be one. */
 export function readRefusal(bytes: Buffer): { readonly why: string; readonly unauthenticated: boolean } | undefined {

@@ -27,7 +27,7 @@ import {
   readAnswer,
   readHello,
   readRefusal,
-  refusal,
+  refusalFrame,
   type refusals,
   version,
   writeAnswer,
@@ -317,7 +317,7 @@ class Accepting implements Handshake {
 
 const refused = (what: keyof typeof refusals, why: string, unauthenticated: boolean): HandshakeStep => ({
   kind: "refused",
-  bytes: refusal(what),
+  bytes: refusalFrame(what),
   why,
   unauthenticated,
 });

@@ -2,7 +2,7 @@
 import { toBase64 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { Answer, BlobDoor } from "@stamp/histories";
-import { answerOfStatus, BrokenPromise, entityCount, keyOf, nameOf, partsOf, wholeOf } from "@stamp/histories";
+import { answerOfStatus, BrokenPromise, blobOfEntity, entityCount, partitionKeyOf, partsOf, wholeOf } from "@stamp/histories";
 import type { BlobCondition as Condition } from "@stamp/linearizability";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
@@ -37,7 +37,7 @@ export class TransactionClient implements BlobDoor {
   async put(container: string, blob: string, bytes: Uint8Array, condition: Condition): Promise<Answer> {
     const answer = await this.#transaction(
       partsOf(bytes).map((part, i) => {
-        const entity = { PartitionKey: keyOf(blob), RowKey: String(i), "bytes@odata.type": "Edm.Binary", bytes: toBase64(part) };
+        const entity = { PartitionKey: partitionKeyOf(blob), RowKey: String(i), "bytes@odata.type": "Edm.Binary", bytes: toBase64(part) };
         if (condition.kind === "absent") return changeRequest("POST", container, {}, JSON.stringify(entity));
         const ifMatch: Record<string, string> = condition.kind === "match" ? { "If-Match": condition.etag } : {};
         return changeRequest("PUT", path(container, blob, i), ifMatch, JSON.stringify(entity));
@@ -47,7 +47,7 @@ export class TransactionClient implements BlobDoor {
   }
 
   async get(container: string, blob: string): Promise<Answer<{ readonly etag: string; readonly bytes: Uint8Array }>> {
-    const page = await this.#query(container, `PartitionKey eq '${keyOf(blob)}'`);
+    const page = await this.#query(container, `PartitionKey eq '${partitionKeyOf(blob)}'`);
     if (!("entities" in page)) return page;
     const entities = page.entities.map((entity) => ({
       etag: entity["odata.etag"],
@@ -67,7 +67,7 @@ export class TransactionClient implements BlobDoor {
   async list(container: string): Promise<Answer<{ readonly etags: ReadonlyMap<string, string> }>> {
     const page = await this.#query(container, "RowKey eq '0'");
     if (!("entities" in page)) return page;
-    return { kind: "ok", etags: new Map(page.entities.map((entity) => [nameOf(entity.PartitionKey), entity["odata.etag"]])) };
+    return { kind: "ok", etags: new Map(page.entities.map((entity) => [blobOfEntity(entity.PartitionKey), entity["odata.etag"]])) };
   }
 
   /** Returns all pages, three entities each when several partitions are asked. */
@@ -95,7 +95,7 @@ export class TransactionClient implements BlobDoor {
   }
 }
 
-const path = (container: string, blob: string, index: number): string => entityPath(container, keyOf(blob), String(index));
+const path = (container: string, blob: string, index: number): string => entityPath(container, partitionKeyOf(blob), String(index));
 
 /** A 500 and no answer are unknown, everything else that is no success was not done. */
 function answerOf(answer: Received | undefined): Answer {
