@@ -29,7 +29,7 @@ const pageLimit = 1_000;
 
 export interface Listed<T> {
   readonly items: readonly T[];
-  /** There are others behind the last. */
+  /** True if there are others behind the last. */
   readonly more: boolean;
 }
 

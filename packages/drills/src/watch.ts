@@ -82,7 +82,7 @@ export class Watch {
   #done: Promise<unknown> = Promise.resolve();
   #processStates: readonly ProcessStatus[] = [];
   #unserved = 0;
-  /** Every extent has as many intact copies or fragments as it is meant to have, and every range is served. */
+  /** True if every extent has as many intact copies or fragments as it is meant to have, and every range is served. */
   whole = false;
 
   constructor(target: Pick<DrillTarget, "inspector" | "status">, timeline: Timeline) {

@@ -18,7 +18,7 @@ export interface PlannedRole {
 }
 
 export interface PlanOptions {
-  /** There are no data yet: a stamp is made. */
+  /** True if there are no data yet: a stamp is made. */
   readonly init: boolean;
   /** Replicas of an extent, each on an extent node of its own. */
   readonly replicas: number;

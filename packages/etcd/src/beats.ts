@@ -59,7 +59,7 @@ export class Beats {
   #count = 0;
   /** Sending of the last beat or batch that etcd answered, by the monotonic clock. */
   #sentMs: number | undefined;
-  /** The key is gone for this election: a successor extends every lease by a full term. */
+  /** True if the key is gone for this election: a successor extends every lease by a full term. */
   #removed = false;
 
   constructor(session: BeatingSession, rules: Rules) {

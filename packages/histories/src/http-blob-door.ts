@@ -9,7 +9,7 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Uint8Array;
-  /** The connection broke before the body's end. */
+  /** True if the connection broke before the body's end. */
   readonly short?: boolean | undefined;
 }
 

@@ -27,7 +27,7 @@ export interface HandOut {
 
 interface Known {
   readonly expiresS: number;
-  /** It was put to live for less than an hour. */
+  /** True if it was put to live for less than an hour. */
   readonly brief: boolean;
   /** Texts that it may have. */
   readonly texts: Set<string>;

@@ -18,9 +18,9 @@ export interface LeaseRecord {
   /** Epoch of the last grant; never falls. */
   readonly epoch: LeaseEpoch;
   readonly termMs: number;
-  /** Recorded before anyone is told; a restart does not extend such a lease. */
+  /** True if the lease has ended. Recorded before anyone is told; a restart does not extend such a lease. */
   readonly ended: boolean;
-  /** This epoch is never renewed again. */
+  /** True if this epoch is never renewed again. */
   readonly refused: boolean;
 }
 

@@ -229,7 +229,7 @@ function orderOf(configuration: Configuration<unknown>): number[] {
   return order.reverse();
 }
 
-/** Both ascending. */
+/** True if `part` is a subset of `whole`; both ascending. */
 function isSubset(part: readonly number[], whole: readonly number[]): boolean {
   if (part.length > whole.length) return false;
   let at = 0;

@@ -14,7 +14,7 @@ export interface KeyRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
-  /** Read past the cache. */
+  /** True if rows are read past the cache. */
   readonly background?: boolean;
   /** For a walk forwards: where its reader wants to go on. */
   readonly cursor?: Cursor;

@@ -20,7 +20,7 @@ export interface LeaderCallsOptions {
 }
 
 export interface LeaderCallOptions {
-  /** The call may be repeated after an unknown outcome. */
+  /** True if the call may be repeated after an unknown outcome. */
   readonly idempotent?: boolean;
   /** Longest time one attempt of an idempotent call may take before the leader is looked up again. */
   readonly attemptTimeoutMs?: number;
@@ -29,7 +29,7 @@ export interface LeaderCallOptions {
    * lock service is asked every 250 ms while the leader does not answer.
    */
   readonly heldQuestionMs?: number;
-  /** The caller has another way if the leader does not serve the method: `unknownMethod` is the answer, and is not asked for again. */
+  /** True if the caller has another way if the leader does not serve the method: `unknownMethod` is the answer, and is not asked for again. */
   readonly mayLackMethod?: boolean;
 }
 

@@ -102,7 +102,7 @@ export class LeaseKeeper {
     return this.#waitingFor;
   }
 
-  /** The lock service said that another process holds the lease: this one is ready to take over. */
+  /** True if the lock service said that another process holds the lease: this one is ready to take over. */
   get standsBy(): boolean {
     return this.#heldBy !== undefined;
   }

@@ -18,6 +18,6 @@ export interface Conditions {
   readonly encryptionKeySha256?: Uint8Array | undefined;
   /** Name of the encryption scope under which the content is encrypted, or that the request names. */
   readonly encryptionScope?: string | undefined;
-  /** The request names no scope: the content is encrypted as the front-end found the blob. */
+  /** True if the request names no scope: the content is encrypted as the front-end found the blob. */
   readonly encryptionAsFound?: boolean | undefined;
 }

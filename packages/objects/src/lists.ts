@@ -12,7 +12,7 @@ const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) 
 export interface Span {
   readonly low: Uint8Array;
   readonly high: Uint8Array;
-  /** The listing goes on behind the range that is asked. */
+  /** True if the listing goes on behind the range that is asked. */
   readonly cut: boolean;
 }
 

@@ -102,7 +102,7 @@ export interface GetBlob extends OnBlobState {
   /** Exclusive. */
   readonly endBytes?: number | undefined;
   readonly withoutContent: boolean;
-  /** Nothing of the answer is told that the blob's key protects: the key is not asked for. */
+  /** True if nothing of the answer is told that the blob's key protects: the key is not asked for. */
   readonly withoutKey?: boolean | undefined;
 }
 
@@ -197,11 +197,11 @@ export interface ListBlobs {
   /** Names without a blob of which versions are left, and nothing else of them. */
   readonly includeDeletedWithVersions?: boolean | undefined;
   readonly includeTags?: boolean | undefined;
-  /** Only what was deleted softly. */
+  /** True if only what was deleted softly is listed. */
   readonly onlyDeleted?: boolean | undefined;
   /** The first state that is protected, and nothing else; nothing of the above counts but the name of the first blob. */
   readonly onlyProtected?: boolean | undefined;
-  /** The asker takes entries in one field (blobs/packed-blobs.ts). Not with `onlyProtected`. */
+  /** True if the asker takes entries in one field (blobs/packed-blobs.ts). Not with `onlyProtected`. */
   readonly packed?: boolean | undefined;
 }
 

@@ -45,7 +45,7 @@ export type ReadAnswer =
 
 export interface ScanAnswer {
   readonly rows: readonly RowEntry[];
-  /** It stopped at a limit, not at `high`. */
+  /** True if it stopped at a limit, not at `high`. */
   readonly more: boolean;
   /** Rows that were stepped over because they are deleted. */
   readonly deleted: number;

@@ -62,7 +62,7 @@ export interface Blob {
   /** Deleted softly. */
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;
-  /** Listed because it has versions, but is not there itself. */
+  /** True if the blob is not there itself and is listed because it has versions. */
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
@@ -160,6 +160,6 @@ export interface PageRange {
   readonly startBytes: number;
   /** Exclusive. */
   readonly endBytes: number;
-  /** It holds zeros now and held something in the previous snapshot. */
+  /** True if it holds zeros now and held something in the previous snapshot. */
   readonly cleared: boolean;
 }

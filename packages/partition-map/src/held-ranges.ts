@@ -84,7 +84,7 @@ export class HeldRanges<T extends Holding> {
   }
 }
 
-/** Returns where the first one is whose low key is not below. */
+/** Returns the index of the first range whose low key is at or after `key`. */
 function firstFrom(sorted: readonly Holding[], key: Uint8Array): number {
   let from = 0;
   let to = sorted.length;

@@ -38,9 +38,9 @@ export interface Range {
   readonly serverAddress: string;
   /** The server's lease under which it was assigned. */
   readonly leaseEpoch: number;
-  /** The server said that it serves it under this owner epoch. */
+  /** True if the server said that it serves it under this owner epoch. */
   readonly loaded: boolean;
-  /** Its streams are there: it was served once, or left to it by others. Streams that are gone then are not made again, empty. */
+  /** True if its streams are there: it was served once, or left to it by others. Streams that are gone then are not made again, empty. */
   readonly hasStreams: boolean;
   /** A split or merge that it is in, recorded and not over. */
   readonly reshape?: Reshape;

@@ -71,7 +71,7 @@ export interface Incoming {
   readonly term: number;
   readonly snapshot: SnapshotMeta;
   storedBytes: number;
-  /** The caller has a chunk in hand. */
+  /** True if the caller has a chunk in hand. */
   storing: boolean;
 }
 
@@ -85,7 +85,7 @@ export class Core {
   vote: MemberId | undefined;
   commit: number;
   applied: number;
-  /** This member has its standing: it has seen its readmission committed, or its caller vouches for its folder. */
+  /** True if this member has its standing: it has seen its readmission committed, or its caller vouches for its folder. */
   full: boolean;
   role: Role = "follower";
   leader: MemberId | undefined;
@@ -151,7 +151,7 @@ export class Core {
     this.timeout = electionTicks + Math.floor(random() * electionTicks);
   }
 
-  /** A leader was heard within the shortest election timeout, or this member is one. */
+  /** True if a leader was heard within the shortest election timeout, or this member is one. */
   get hearsLeader(): boolean {
     return this.leader !== undefined && this.elapsed < this.options.electionTicks;
   }

@@ -8,9 +8,9 @@ export interface ScanRange {
   readonly reverse?: boolean;
   /** For a scan forwards: where its reader wants to go on. */
   readonly cursor?: Cursor;
-  /** Blocks that it reads are not kept in the cache, where they would push out what others read. */
+  /** True if blocks that it reads are not kept in the cache, where they would push out what others read. */
   readonly background?: boolean;
-  /** Gives hidden rows, too (shipping/marker.ts). */
+  /** True if the scan gives hidden rows, too (shipping/marker.ts). */
   readonly hidden?: boolean;
   /** Counts what the scan steps over, and can end it. */
   readonly walk?: DeletedWalk;

@@ -3,11 +3,11 @@
 export interface StorageCounts {
   /** Reads of one key. */
   readonly pointReads: number;
-  /** Checkpoints that such reads met: whose keys span theirs, so that the bloom filter was asked. */
+  /** Checkpoints that point reads met: the checkpoint's keys span the one that is read, so its bloom filter was asked. */
   readonly checkpointsMet: number;
-  /** The filter said "not there". */
+  /** Times at which a bloom filter said "not there". */
   readonly bloomAbsent: number;
-  /** The filter said "maybe", and the key was not there. */
+  /** Times at which a bloom filter said "maybe", and the key was not there. */
   readonly bloomFalsePositives: number;
   readonly rowCacheHits: number;
   readonly rowCacheMisses: number;

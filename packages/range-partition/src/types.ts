@@ -96,7 +96,7 @@ export interface PartitionOptions {
   readonly rangeId: string;
   readonly streams: PartitionStreamNames;
   readonly ownerEpoch: OwnerEpoch;
-  /** Makes streams that are not there. Default: true. */
+  /** True to make streams that are not there. Default: true. */
   readonly create?: boolean;
   /** Inclusive; empty: from the start. */
   readonly lowKey: Uint8Array;

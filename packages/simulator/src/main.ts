@@ -92,7 +92,7 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/** All of them, or as many as are done within `forMs` of real time. */
+/** Runs all seeds of a workload, or as many as are done within `forMs` of real time. Returns how many failed. */
 async function seeds(workload: WorkloadName, forMs: number | undefined): Promise<number> {
   const from = numberOf("from");
   const count = numberOf("seeds");

@@ -37,7 +37,7 @@ export interface PendingAppend<T> {
   readonly extentBytes: number;
   /** Place to which the append was sent last. */
   readonly at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
-  /** It was on the wire once: its outcome is not certainly "no" until a sealed length says so. */
+  /** True if it was on the wire once: its outcome is not certainly "no" until a sealed length says so. */
   readonly sent: boolean;
 }
 
@@ -68,7 +68,7 @@ const aheadBytesMax = 64 * 1024;
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
   sent: boolean;
-  /** It was answered: the primary certainly did not take it. */
+  /** True if it was answered: the primary certainly did not take it. */
   refused: boolean;
   /** Reason why it is not sent again: no node will ever take it. */
   hopeless: Failure | undefined;
@@ -92,7 +92,7 @@ export class AppendWindow<T> {
   #waiting: Entry<T>[] = [];
   #sentBytes = 0;
   #waitingBytes = 0;
-  /** The primary refused an append, as overloaded (nothing is sent before `resume`) or for ever (before all in flight is answered). */
+  /** True if the primary refused an append, as overloaded (nothing is sent before `resume`) or for ever (before all in flight is answered). */
   #holding = false;
   /** The extent whose successor was asked for. */
   #aheadOf = 0;
@@ -122,7 +122,7 @@ export class AppendWindow<T> {
   get openExtentId(): number | undefined {
     return this.#state.kind === "open" ? this.#state.extentId : undefined;
   }
-  /** An append was refused and those behind it will be, for the gap. */
+  /** True if an append was refused and those behind it will be, for the gap. */
   get holding(): boolean {
     return this.#holding;
   }
@@ -140,7 +140,7 @@ export class AppendWindow<T> {
     return this.#sent.length + this.#waiting.length;
   }
 
-  /** Neither has it appends that are not settled, nor does it go to another extent. */
+  /** True if it has no appends that are not settled, and does not go to another extent. */
   get quiet(): boolean {
     return this.pending === 0 && this.#state.kind !== "changing";
   }

@@ -19,7 +19,7 @@ export interface ReplicaRecord {
   readonly nodeId: string;
   /** The disk it is on: the same node with another disk does not have it. */
   readonly diskId: string;
-  /** It was seen to hold the sealed prefix durably. */
+  /** True if it was seen to hold the sealed prefix durably. */
   readonly complete: boolean;
 }
 

@@ -6,11 +6,11 @@ import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaRecord } from "./records.ts";
 
 export interface ReplicaHealth {
-  /** It holds the sealed prefix, as far as is known, and its node is up with that disk. */
+  /** True if it holds the sealed prefix, as far as is known, and its node is up with that disk. */
   readonly live: boolean;
-  /** It is damaged, its disk is gone, or its node is away for longer than the grace. */
+  /** True if it is damaged, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
-  /** Its node is to be emptied, or it is the second replica in a fault domain while another domain has room. */
+  /** True if its node is to be emptied, or it is the second replica in a fault domain while another domain has room. */
   readonly leaving: boolean;
 }
 

@@ -12,14 +12,14 @@ export interface SimulationOptions {
   readonly clockDriftPpmMax?: number;
   /** The monotonic clocks of processes start this far apart; 0: all show the same. */
   readonly clockStartSpreadMs?: number;
-  /** The stamp has several lock services over a simulated etcd, not one over its own disk. */
+  /** True if the stamp has several lock services over a simulated etcd, not one over its own disk. */
   readonly overEtcd?: boolean;
-  /** The stamp has three lock services that replicate the metadata store. */
+  /** True if the stamp has three lock services that replicate the metadata store. */
   readonly replicatesMetadata?: boolean;
   /** Limit of virtual time; a run that reaches it fails. */
   readonly timeLimitMs?: number;
   readonly eventsMax?: number;
-  /** A handler that throws what is no `FailureError` fails the run. Off only where a test throws on purpose. */
+  /** True if a handler that throws what is no `FailureError` fails the run. Off only where a test throws on purpose. */
   readonly bugsFail?: boolean;
   /** Entries kept of the event log; 0 for all. */
   readonly logKeptMax?: number;
@@ -29,16 +29,16 @@ export interface SimulationOptions {
 export interface ProcessOptions {
   /** The supervisor starts it again so long after it died. Without it, it stays dead until `restart`. */
   readonly restartAfterMs?: number;
-  /** It does not start before `restart`. */
+  /** True if it does not start before `restart`. */
   readonly down?: boolean;
 }
 
 export interface CrashOptions {
   /** `lost`: the machine lost power, any part of what was not synced is gone. `kept`: only the process died. Default: by the seed. */
   readonly unsynced?: "lost" | "kept";
-  /** The machine says nothing to its peers any more, as without power. Default: by the seed when power was lost. */
+  /** True if the machine says nothing to its peers any more, as without power. Default: by the seed when power was lost. */
   readonly silent?: boolean;
-  /** Not started again by the supervisor. */
+  /** True if the supervisor does not start it again. */
   readonly stayDown?: boolean;
 }
 

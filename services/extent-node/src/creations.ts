@@ -16,7 +16,7 @@ const streamKeptMax = 512;
 interface Named {
   /** 0: the extent has no creation number. A replica that has one is another extent's then, too: the stamp's level has never fallen. Absent: any. */
   readonly creation?: bigint | undefined;
-  /** The record names the replica on this disk. */
+  /** True if the record names the replica on this disk. */
   readonly holder?: boolean;
 }
 

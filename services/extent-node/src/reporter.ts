@@ -14,7 +14,7 @@ export class Reporter {
   readonly #leader: LeaderCalls;
   readonly #stop: AbortController = new AbortController();
   #running: Promise<void> | undefined;
-  /** The stream manager says that this disk belongs to another stamp. */
+  /** True if the stream manager says that this disk belongs to another stamp. */
   wrongStamp = false;
   reported = false;
 

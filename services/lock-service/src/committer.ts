@@ -34,7 +34,7 @@ const oneLease: GroupSize = { leases: 1, keys: 0, keyBytes: 0 };
 interface Waiting {
   readonly deadlineMs: number;
   readonly alone: boolean;
-  /** It asks to record something. Others write only if they find that a lease has ended. */
+  /** True if it asks to record something. Others write only if they find that a lease has ended. */
   readonly writes: boolean;
   /** Bounds of what it may write. */
   readonly size: GroupSize;

@@ -31,9 +31,9 @@ export class LockServiceRole implements Role {
   readonly #room: Room;
   #opened: Opened | undefined;
   #why = "it has not started";
-  /** The store is there, and is not what was acknowledged last. */
+  /** True if the store is there, and is not what was acknowledged last. */
   #damaged = false;
-  /** The store in this folder is there, and no stamp is in it. */
+  /** True if the store in this folder is there, and no stamp is in it. */
   #empty = false;
   /** The store of several lock services, of which one is active at a time; undefined: the store is this process's own. */
   #shared: SharedStore | ReplicatedStore | undefined;

@@ -25,7 +25,7 @@ export interface OpenStore {
   /** Identity of this start. */
   readonly instance: string;
   readonly committer: Committer;
-  /** For waits: what is answered is judged in a turn of the committer. */
+  /** Leases that waits for news look at. Answers do not come from here: they are judged in a turn of the committer. */
   readonly leases: LeaseTable;
   /** Time by the monotonic clock. */
   readonly nowMs: () => number;

@@ -19,7 +19,7 @@ export interface ListQuery {
   /** Snapshot, version or incarnation from which the first name goes on; 0 begins with its first. */
   readonly markerStamp: number;
   readonly maxResults: number;
-  /** For blobs: lists only soft-deleted ones. */
+  /** True if only soft-deleted blobs are listed. */
   readonly onlyDeleted: boolean;
   readonly include: ReadonlySet<string>;
   /** Parameters as they came, to be repeated in the answer. */

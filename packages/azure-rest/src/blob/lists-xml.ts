@@ -44,7 +44,7 @@ export interface ListedBlobProperties {
   readonly headers: StoredProperties;
   readonly metadata: Readonly<Record<string, string>>;
   readonly blobType: string;
-  /** It has no committed content yet, and so no ETag and no times. */
+  /** True if it has no committed content yet, and so no ETag and no times. */
   readonly uncommitted: boolean;
   /** Number of committed blocks of an append blob. */
   readonly committedBlockCount: number;
@@ -67,7 +67,7 @@ export interface ListedBlobProperties {
   readonly legalHold: boolean;
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;
-  /** Listed because it has versions; it is not there itself. */
+  /** True if the blob is not there itself and is listed because it has versions. */
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;

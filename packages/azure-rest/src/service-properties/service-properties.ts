@@ -55,11 +55,11 @@ export interface ServiceProperties {
   readonly staticWebsite: StaticWebsite;
   /** Blob, by the operator: deleted containers are kept for so long. */
   readonly containerDeleteRetention: RetentionPolicy;
-  /** Blob, by the operator: every write keeps what was there as a version. */
+  /** True if every write of a blob keeps what was there as a version; set by the operator. */
   readonly versioning: boolean;
-  /** Blob, by the operator: no container is read without authorization, and none can be made public. */
+  /** True if no container is read without authorization, and none can be made public; set by the operator. */
   readonly publicAccessForbidden: boolean;
-  /** Blob, by the operator when the account is made, for good: containers are filesystems, with trees of directories. */
+  /** True if containers are filesystems with trees of directories; set by the operator when the account is made, for good. */
   readonly hierarchicalNamespace: boolean;
 }
 

@@ -20,7 +20,7 @@ export interface PeersOptions {
   readonly seconds: number;
   readonly rounds: number;
   readonly json: boolean;
-  /** Writes docs/measurements/peers.md. */
+  /** True if the bench writes docs/measurements/peers.md. */
   readonly write: boolean;
 }
 

@@ -49,10 +49,10 @@ const way = `2 ${process.platform}-${process.arch}${isMusl ? "-musl" : ""} ${pro
 /** Programs are started in groups, and the sources of a start are looked at once. */
 const lookedAtForMs = 1_000;
 
-/** Environment variable that turns bundles off, for profiles of single files and for measurements. */
+/** True if the environment turns bundles off, for profiles of single files and for measurements. */
 export const isOff = (): boolean => process.env.STAMP_BUNDLE === "off";
 
-/** The image is none: it has neither esbuild nor a reason to look whether its sources have changed. */
+/** True for the repository. The image is none: it has neither esbuild nor a reason to look whether its sources have changed. */
 export const isRepository = (root: string): boolean => existsSync(join(root, "pnpm-workspace.yaml")) && existsSync(join(root, "stamp.mjs"));
 
 export const bundlesIn = (root: string): string => join(root, ".tools", "bundle");

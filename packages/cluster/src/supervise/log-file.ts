@@ -15,7 +15,7 @@ export class LogFile {
   readonly #bytesMax: number;
   #descriptor: number;
   #sizeBytes: number;
-  /** The last byte of the file is inside a line. */
+  /** True if the last byte of the file is inside a line. */
   #insideLine: boolean;
   #lastLines = "";
 

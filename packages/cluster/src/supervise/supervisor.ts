@@ -61,7 +61,7 @@ export class Supervisor {
   readonly #asking = new Set<string>();
   readonly #askedMs = new Map<string, number>();
   #pollTimer: NodeJS.Timeout | undefined;
-  /** The next question to the processes is `pollMs` after the last one. */
+  /** True at rest: the next question to the processes is `pollMs` after the last one. */
   #isAtRest = false;
   #stopping: Promise<void> | undefined;
   #recorded = false;
@@ -351,7 +351,7 @@ export class Supervisor {
     this.#pollAfter(this.ready ? pollMs : pollWhileStartingMs);
   }
 
-  /** While some processes start, those that are ready are asked no more often than at rest: they share the processors with the others. */
+  /** True if the process is to be asked now. While some start, those that are ready are asked no more often than at rest. */
   #isDue({ plan: { name } }: ManagedProcess, nowMs: number): boolean {
     return this.ready || this.#seen.get(name)?.ready !== true || nowMs - (this.#askedMs.get(name) ?? 0) >= pollMs;
   }

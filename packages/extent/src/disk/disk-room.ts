@@ -16,7 +16,7 @@ export interface DiskRoom {
   readonly freeFiles?: number | undefined;
   /** Number of files that the disk can hold; undefined: no fixed number. */
   readonly totalFiles?: number | undefined;
-  /** A write found no room, and none has succeeded since. */
+  /** True if a write found no room, and none has succeeded since. */
   readonly full: boolean;
 }
 

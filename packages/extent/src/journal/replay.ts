@@ -32,7 +32,7 @@ const none: ReplayEffect = { kind: "none" };
 export class Replay {
   readonly replicas: Map<ExtentId, Replica>;
   #obeyed: ObeyedTerm = { term: 0, lowerings: 0 };
-  /** Records are lost of which it is not known what they were: the node must learn its SM term anew. */
+  /** True if records are lost of which it is not known what they were: the node must learn its SM term anew. */
   forgetful = false;
   /** Checkpoint LSN of the journal's newest segment: records behind it are complete, or known to be lost. */
   checkpointLsn: number = Number.POSITIVE_INFINITY;
@@ -116,7 +116,7 @@ export class Replay {
     return none;
   }
 
-  /** Its file has no header yet, or none that can be read; but the journal has all that ever happened to it. */
+  /** True if its file has no header yet, or none that can be read; but the journal has all that ever happened to it. */
   #isWhole({ meta }: Replica, createdLsn: number): boolean {
     return isUnreadable(meta) && createdLsn > this.checkpointLsn;
   }

@@ -18,9 +18,9 @@ export interface ReplicaMeta {
   readonly version: ExtentVersion;
   readonly ownerEpoch: OwnerEpoch;
   readonly state: ReplicaState;
-  /** Takes no appends for ever, by the stream manager's word. */
+  /** True if the replica takes no appends for ever, by the stream manager's word. */
   readonly fenced: boolean;
-  /** Its node restarted while it was not sealed. */
+  /** True if its node restarted while it was not sealed. */
   readonly restarted: boolean;
   readonly sealedLengthBytes: number | undefined;
   /** crc32c of the whole sealed content. */

@@ -33,7 +33,7 @@ export class Replica {
   state: ReplicaState;
   fenced: boolean;
   restarted: boolean;
-  /** An append failed on its way to some replica: everything after it fails too. */
+  /** True if an append failed on its way to some replica: everything after it fails too. */
   failed = false;
   sealedLengthBytes: number | undefined;
   checksum: number | undefined;

@@ -36,7 +36,7 @@ export interface EncryptionScope {
 /** A new account, or other values for one that is there. */
 export interface PutAccount {
   readonly account: Account;
-  /** An account that is there stays as it is. */
+  /** True if an account that is there stays as it is. */
   readonly onlyIfAbsent: boolean;
   /**
    * Replaces everything but the time of creation, if the role is still this one. Undefined: replaces the keys only,

@@ -57,7 +57,7 @@ export class BlobGarbage {
   readonly #layers = new Map<number, Set<number>>();
   #staging: number | undefined;
   #purge = false;
-  /** A row of the blob can't be read: which of its rows are garbage is not known. */
+  /** True if a row of the blob can't be read: which of its rows are garbage is not known. */
   #isUnread = false;
   #lastPage: PageRow | undefined;
   #rows: Uint8Array[] = [];

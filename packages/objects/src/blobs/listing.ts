@@ -136,8 +136,8 @@ class Entries implements Sink<HeadState> {
 }
 
 /**
- * The first state of a blob that a policy or a hold protects; where to look on when many names had none. All states of a name are looked at
- * in one moment: a write moves a state from row to row inside a name, so that a page that ended there could miss it.
+ * Finds the first state of a blob that a policy or a hold protects, or where to look on when many names had none. It looks at all states of a
+ * name in one moment: a write moves a state from row to row inside a name, so that a page that ended there could miss it.
  */
 function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType<typeof spanOf>): Plan {
   const entries: ListedBlob[] = [];

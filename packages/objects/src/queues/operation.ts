@@ -83,7 +83,7 @@ export interface Queue {
   readonly metadata: Metadata;
   readonly incarnation: number;
   readonly signedIdentifiers: readonly SignedIdentifier[];
-  /** By this operation. */
+  /** True if this operation created it. */
   readonly created: boolean;
 }
 
@@ -101,7 +101,7 @@ export interface Message {
 
 export interface MessagePage {
   readonly messages: readonly Message[];
-  /** A bound on the rows of one operation was met before as many were found as were asked for: ask again. */
+  /** True if a bound on the rows of one operation was met before as many were found as were asked for: ask again. */
   readonly more: boolean;
 }
 

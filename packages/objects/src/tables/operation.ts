@@ -63,7 +63,7 @@ export interface QueryEntities {
   /** Last key that was looked at. The query goes on behind it. */
   readonly after?: EntityKey | undefined;
   readonly entitiesMax: number;
-  /** The asker takes whole entities as packed rows. */
+  /** True if the asker takes whole entities as packed rows. */
   readonly packed?: boolean | undefined;
 }
 
@@ -95,9 +95,9 @@ export interface Table {
 
 /** The part of an answer that one range gives in one call. */
 interface Page {
-  /** It stopped before the end of what the range has: ask again, behind what was looked at last. */
+  /** True if it stopped before the end of what the range has: ask again, behind what was looked at last. */
   readonly more: boolean;
-  /** The query goes on behind this range. */
+  /** True if the query goes on behind this range. */
   readonly rangeEnded: boolean;
   /** Number of rows that were looked at. */
   readonly rowsRead: number;

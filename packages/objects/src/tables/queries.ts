@@ -102,7 +102,7 @@ export function* queryEntities(value: QueryEntities, context: PlanContext): Plan
   });
 }
 
-/** `PartitionKey eq '…'` alone: the span that is read has no other entities. */
+/** True for `PartitionKey eq '…'` alone: the span that is read has no other entities. */
 function isOfOnePartition(filter: readonly FilterTerm[]): boolean {
   const [term] = filter;
   return (

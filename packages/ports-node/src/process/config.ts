@@ -96,7 +96,7 @@ function below(schema: z.ZodType): z.ZodType {
   return innerType === undefined ? schema : below(innerType);
 }
 
-/** Numbers that are larger are rounded. */
+/** True if the number is exact: larger ones are rounded. */
 const isExact = (number: number): boolean => Math.abs(number) <= Number.MAX_SAFE_INTEGER;
 
 /** Returns a text of the environment or a flag as the schema's type wants it; left as it is when it does not fit, so that the schema says why. */

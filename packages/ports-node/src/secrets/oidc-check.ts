@@ -91,7 +91,7 @@ function remoteKeys(options: OidcOptions, url: URL): JWTVerifyGetKey {
   };
 }
 
-/** Plain HTTP is for an issuer on this machine, and where the configuration says so. */
+/** True if plain HTTP is allowed: for an issuer on this machine, and where the configuration says so. */
 function mayFetch({ plainHttp }: OidcOptions, { protocol, hostname }: URL): boolean {
   return (
     protocol === "https:" || plainHttp === true || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname)

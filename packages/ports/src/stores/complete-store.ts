@@ -31,7 +31,7 @@ import {
 export type CompleteStoreWorld = Pick<World, "keyValue" | "disk" | "digest" | "random" | "rules" | "logger">;
 
 export interface OpenCompleteOptions {
-  /** Nothing is written: neither a mark nor the first proof of a store of an earlier version. */
+  /** True if nothing is written: neither a mark nor the first proof of a store of an earlier version. */
   readonly readOnly?: boolean;
   /**
    * Looks through a store of an earlier version, which has no proof yet, and gives what is written along with its first proof. Refused: the
@@ -54,7 +54,7 @@ export interface OpenCompleteOptions {
   readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
   /** Lineage that an empty store gets: random bytes that its copies carry, too. Undefined: new ones are drawn. */
   readonly lineage?: Uint8Array | undefined;
-  /** The store was moved away on purpose: what its mark says counts no more. Only for an empty store. */
+  /** True if the store was moved away on purpose: what its mark says counts no more. Only for an empty store. */
   readonly discardMark?: boolean;
 }
 

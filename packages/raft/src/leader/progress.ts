@@ -27,7 +27,7 @@ export class Progress {
   paused = false;
   /** In `replicate`: the next append goes out even if it is empty or the window is full, to find out whether one was lost. */
   nudged = false;
-  /** The follower answered since the leader last checked its quorum. */
+  /** True if the follower answered since the leader last checked its quorum. */
   active = true;
   /** Start of the follower that was heard last; undefined: none yet. */
   session: number | undefined;

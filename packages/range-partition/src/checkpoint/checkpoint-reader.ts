@@ -53,7 +53,7 @@ interface SourceBlock {
 /** The entries of one block that count, for merging. */
 export interface MergedBlock {
   readonly entries: Iterable<Entry>;
-  /** It was in the row data cache. */
+  /** True if it was in the row data cache. */
   readonly cached: boolean;
 }
 

@@ -58,7 +58,7 @@ export class ServedWatch {
   #before: ServedFigures;
   #sinceMs: number;
   #sinceBytes: number;
-  /** Until it is known. */
+  /** True until it is known whether much is written. */
   #muchWritten = true;
 
   constructor(nowMs: number, figures: ServedFigures) {

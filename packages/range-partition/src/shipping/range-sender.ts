@@ -46,7 +46,7 @@ const limitDefaults: WindowLimits = { windowBytesMax: 8 * 1024 * 1024, batchByte
 const shipTimeoutMs = 10_000;
 const backoffStartMs = 50;
 const backoffMaxMs = 5_000;
-/** The cursor is made durable when it has moved, this long after the last time. */
+/** Least time between two records of a cursor that has moved, in milliseconds. */
 const recordEveryMs = 10_000;
 
 const sizeOf = (writes: readonly RowWrite[]): number =>

@@ -48,7 +48,7 @@ export interface SeedJob {
   readonly rulesOff: readonly RuleName[];
   /** Makes some faults likely (focus.ts). */
   readonly focus?: string | undefined;
-  /** Run it twice and compare the event logs. */
+  /** True to run the seed twice and compare the event logs. */
   readonly twice: boolean;
   /** When it fails, run it with only these off as well: then it must pass. */
   readonly controlRulesOff?: readonly RuleName[];
@@ -58,9 +58,9 @@ export interface SeedReport {
   readonly seed: number;
   /** Undefined: every promise was kept. */
   readonly failure?: string;
-  /** A checker saw a promise broken; else something failed before that. */
+  /** True if a checker saw a promise broken; else something failed before that. */
   readonly promiseBroken?: boolean;
-  /** The control run failed too: the missing rule is not the reason. */
+  /** True if the control run failed too: the missing rule is not the reason. */
   readonly failsAnyway?: boolean;
   /** The last lines of the event log of a failed run. */
   readonly tail?: readonly string[];

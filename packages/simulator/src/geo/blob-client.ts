@@ -9,7 +9,7 @@ import { account, type OneStamp } from "./two-stamps.ts";
 const version = "2023-11-03";
 
 export interface BlobClientOptions {
-  /** Reads at the `-secondary` name. */
+  /** True if it reads at the `-secondary` name. */
   readonly secondary?: boolean;
 }
 

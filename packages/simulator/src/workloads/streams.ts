@@ -170,7 +170,7 @@ async function fromAny<T>(
   }
 }
 
-/** All copies are there, sealed at the length, and byte for byte the same; undefined: not yet. */
+/** True if all copies are there, sealed at the length, and byte for byte the same; undefined: not yet. */
 export async function isWhole(
   world: World,
   manager: LeaderCalls,

@@ -220,7 +220,7 @@ export class FragmentRace {
       });
   }
 
-  /** A node of a release before 26 November 2026 gives no checksum. */
+  /** True if the payload has its checksum. A node of a release before 26 November 2026 gives none. */
   #isWhole({ payload, payloadChecksum }: Pick<ReadFragmentResponse, "payload" | "payloadChecksum">): boolean {
     const { crc32c } = this.#parts.world.digest;
     return payload.length === this.#range.lengthBytes && (payloadChecksum === undefined || payloadChecksum === crc32c(payload));

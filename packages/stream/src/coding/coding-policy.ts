@@ -68,7 +68,7 @@ export interface CodingFacts {
   readonly copies: number;
   /** True if the extent was seen sealed for at least `afterSeconds`. */
   readonly isOld: boolean;
-  /** Every replica of the record is intact, and its node is up and is not to be emptied. */
+  /** True if every replica of the record is intact, and its node is up and is not to be emptied. */
   readonly isWhole: boolean;
 }
 

@@ -7,13 +7,13 @@ import type { CodedRecord, FragmentPlace } from "../records.ts";
 import { repairSources } from "./repair-sources.ts";
 
 export interface FragmentHealth {
-  /** It is there and intact, as far as is known, and its node is up with that disk. */
+  /** True if it is there and intact, as far as is known, and its node is up with that disk. */
   readonly live: boolean;
-  /** It is damaged, and its node is up with that disk: its good chunks can be read. */
+  /** True if it is damaged, and its node is up with that disk: its good chunks can be read. */
   readonly readable: boolean;
-  /** It is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
+  /** True if it is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
-  /** Its node is to be emptied. */
+  /** True if its node is to be emptied. */
   readonly leaving: boolean;
 }
 

@@ -39,7 +39,7 @@ export interface SimProcess {
   readonly prng: Prng;
   /** The live one, or none. */
   incarnation: Incarnation | undefined;
-  /** The supervisor leaves it down until `restart`. */
+  /** True if the supervisor leaves it down until `restart`. */
   heldDown: boolean;
   starts: number;
   /** This machine's monotonic clock runs at this rate of the virtual time, from this start. */

@@ -54,7 +54,7 @@ export class SimDiskState {
   options: DiskOptions;
   /** Multiplies every latency: a dying disk. */
   slowFactor = 1;
-  /** It says that it synced and has not: a loss of power takes what came since it began to lie. */
+  /** True if the disk says that it synced and has not: a loss of power takes what came since it began to lie. */
   lying = false;
   /** Reads before this time come after it, and keep their lane. */
   readsHangUntilUs = 0;

@@ -19,7 +19,7 @@ export class Pipe {
   #lastAtUs = 0;
   /** Deliveries that found the way cut and wait for it. */
   #waiting = 0;
-  /** Nothing ever comes out any more. */
+  /** True if nothing ever comes out any more. */
   #silent = false;
   #heldUntilUs = 0;
 

@@ -30,9 +30,9 @@ export class LocalExtent {
   flushedBytes: number;
   /** Present for extents written by this process; loaded on demand for others. */
   index: BlockIndex | undefined;
-  /** The header and the table do not say yet what the replica says. */
+  /** True if the header and the table do not say yet what the replica says. */
   stateDirty = false;
-  /** Written since the file was last synced. */
+  /** True if the file was written since it was last synced. */
   syncNeeded = false;
   removed = false;
   /** To be done on the file before anything else is written to it. */

@@ -18,7 +18,7 @@ const completeKey = utf8("m");
 
 interface Marker {
   readonly diskId: string;
-  /** The node has not learned its SM term since something was rebuilt or lost. */
+  /** True if the node has not learned its SM term since something was rebuilt or lost. */
   readonly unlearned: boolean;
   /** Number of the last sync, from 1; 0 in a table of an earlier version. */
   readonly sequence: number;
@@ -62,7 +62,7 @@ const numberAt = (bytes: Uint8Array, at: number): number => {
 export interface OpenedTable {
   readonly table: ExtentTable;
   readonly complete: boolean;
-  /** The SM term may be lost since it was rebuilt. */
+  /** True if the SM term may be lost since it was rebuilt. */
   readonly unlearned: boolean;
   readonly why: string;
 }

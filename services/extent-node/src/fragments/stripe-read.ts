@@ -16,7 +16,7 @@ import type { FragmentAt } from "./fragment-requests.ts";
 /** A fragment's file, and how it answered in this job. */
 export interface Source {
   readonly at: FragmentAt;
-  /** The node has no such fragment. It is not asked again. */
+  /** True if the node has no such fragment. It is not asked again. */
   gone: boolean;
   /** Number of failed reads since the last good one. */
   failures: number;
@@ -44,7 +44,7 @@ export type StripeFound =
 
 export interface StripeFailure {
   readonly last: Failed | undefined;
-  /** A source had a bad chunk in the range: a shorter range may be determined. */
+  /** True if a source had a bad chunk in the range: a shorter range may be determined. */
   readonly isDamaged: boolean;
 }
 

@@ -129,7 +129,7 @@ export class Journal {
     await this.#roll();
   }
 
-  /** Only state records are written now. */
+  /** True while only state records are written. */
   get onReserve(): boolean {
     return this.#current?.reserve === true && !this.#pool.hasFree;
   }

@@ -30,19 +30,19 @@ export interface RecoveryParts {
   readonly journalDisk: Disk;
   readonly files: ExtentFiles;
   readonly table: ExtentTable;
-  /** The table holds what it held when the process ended. */
+  /** True if the table holds what it held when the process ended. */
   readonly tableComplete: boolean;
   readonly identity: NodeIdentity;
   /** The generation of the journal segment that was begun last; 0 when it is not known. */
   readonly begun: number;
-  /** Somebody says: go on without the journal. */
+  /** True if a person says to go on without the journal. */
   readonly acceptJournalLoss: boolean;
 }
 
 export interface Recovered {
   readonly replicas: ReadonlyMap<ExtentId, Replica>;
   readonly obeyed: ObeyedTerm;
-  /** The SM term may be lost: obey nobody until it is learned from the lock service. */
+  /** True if the SM term may be lost: obey nobody until it is learned from the lock service. */
   readonly forgetful: boolean;
   readonly nextLsn: number;
   readonly generation: number;

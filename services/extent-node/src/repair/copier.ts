@@ -32,7 +32,7 @@ export interface CopyJob {
   readonly creation: number;
   /** Addresses of replicas, or other sources; asked one after another. */
   readonly sources: readonly (string | RawSource)[];
-  /** Somebody may wait for it: it takes no turns with other copies and does not rest. */
+  /** True if somebody may wait for it: it takes no turns with other copies and does not rest. */
   readonly urgent: boolean;
 }
 

@@ -26,7 +26,7 @@ export interface AccountKeys {
   readonly keys: readonly Uint8Array[];
   /** Keys that everybody knows: good for the requests that `peers/well-known-key.ts` names. Empty if they are good for nobody. */
   readonly wellKnownKeys: readonly Uint8Array[];
-  /** A key was left out because everybody knows it. */
+  /** True if a key was left out because everybody knows it. */
   readonly refusedWellKnown: boolean;
   /** Secret from which user delegation keys are derived; empty until the first was asked for. */
   readonly delegationSecret: Uint8Array;

@@ -15,7 +15,7 @@ export interface ContentKey {
   readonly sha256?: Uint8Array;
   /** Name of the scope whose key it is. */
   readonly scope?: string;
-  /** Nobody named the scope: the blob was found under it. */
+  /** True if nobody named the scope: the blob was found under it. */
   readonly asFound?: boolean;
 }
 

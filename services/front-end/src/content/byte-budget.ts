@@ -191,7 +191,7 @@ export class ByteBudget {
     };
   }
 
-  /** Nobody who waits is overtaken, except by somebody who holds less than the one that would be next. */
+  /** True if the pair may take now: nobody who waits is overtaken, except by somebody who holds less than the one that would be next. */
   #mayTakeNow(pair: Pair, bytes: number): boolean {
     const next = this.#next();
     if (next && compareHeld(next.pair, pair) <= 0) return false;

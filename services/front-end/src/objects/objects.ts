@@ -113,7 +113,7 @@ export interface ListBlobsQuestion {
   readonly includeTags?: boolean;
   readonly onlyDeleted?: boolean;
   readonly onlyProtected?: boolean;
-  /** Entries come packed, from partition servers that can. */
+  /** True if entries come packed, from partition servers that can. */
   readonly packed?: boolean;
 }
 
@@ -132,7 +132,7 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal;
   /** The content is encrypted under it. */
   readonly key?: ContentKey | undefined;
-  /** The content is pages, which later writes replace one by one. */
+  /** True if the content is pages, which later writes replace one by one. */
   readonly isPages?: boolean;
   /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
   readonly pins?: UploadPins;

@@ -7,7 +7,7 @@ import type { CallLimits, OperationKind, ResultKind, Router } from "./router.ts"
 export interface PageOfRange {
   /** The first name of the next page; empty at the end. */
   readonly nextMarker: string;
-  /** The range ended before the page was full. */
+  /** True if the range ended before the page was full. */
   readonly rangeEnded: boolean;
 }
 

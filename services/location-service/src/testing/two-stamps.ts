@@ -21,7 +21,7 @@ export interface LocationOptions {
   readonly off?: readonly RuleName[];
   /** Feature level of the stamps. */
   readonly level?: number;
-  /** Copies are never completed. */
+  /** True if copies are never completed. */
   readonly unseeded?: boolean;
 }
 

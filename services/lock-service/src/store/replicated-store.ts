@@ -66,9 +66,9 @@ export class ReplicatedStore {
   #handedOverMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #asking: Promise<void> | undefined;
-  /** The log of a leader contradicts what was committed here: this member takes part no more. */
+  /** True if the log of a leader contradicts what was committed here: this member takes part no more. */
   #contradicted = false;
-  /** Until it is known what the folder holds, or will hold, nothing is answered: "empty" would let a new stamp begin, or look like a lost one. */
+  /** True when it is known what the folder holds, or will hold. Until then nothing is answered: "empty" would let a new stamp begin. */
   #knowsFolder = false;
   #waits: string | undefined;
 

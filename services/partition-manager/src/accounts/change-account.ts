@@ -73,7 +73,7 @@ export function accountOf(name: string, outcome: Outcome<AccountResult>): Outcom
   return refused("internal", "bug", `an account was answered by ${result.case}`);
 }
 
-/** The row of an account that has gone to another stamp stays, to keep late commands out. */
+/** True if the account has gone to another stamp. Its row stays, to keep late commands out. */
 export function isRemoved(geoRole: string): boolean {
   const role = roleOf(geoRole);
   return role.ok && role.value.role === "removed";

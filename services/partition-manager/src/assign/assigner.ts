@@ -92,7 +92,7 @@ export class Assigner {
     return this.#progress.get(rangeId)?.kind ?? "idle";
   }
 
-  /** Every range is served, but for those that no server could load for long: nothing waits for these. */
+  /** True if every range is served, but for those that no server could load for long: nothing waits for these. */
   get calm(): boolean {
     return this.#hopeful(this.#map.current.ranges).every((range) => this.progressOf(range.rangeId) === "loaded");
   }

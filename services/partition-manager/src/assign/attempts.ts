@@ -20,7 +20,7 @@ interface Tried {
   /** Loads that failed since it was assigned last. */
   failed: number;
   failingSinceMs: number;
-  /** A server could not load it for so long that another was to try. */
+  /** True if a server could not load it for so long that another was to try. */
   givenUp: boolean;
 }
 
@@ -65,7 +65,7 @@ export class Attempts {
     return { restMs: jittered(this.#world.random, doubled(restAfterLoadMs, tried.failed - 1)), elsewhere };
   }
 
-  /** Nobody can tell when it will be served: what is done while all are served need not wait for it. */
+  /** True if nobody can tell when it will be served: what is done while all are served need not wait for it. */
   isGivenUp(rangeId: string): boolean {
     return this.#tried.get(rangeId)?.givenUp ?? false;
   }

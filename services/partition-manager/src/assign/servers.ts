@@ -39,7 +39,7 @@ export class Servers {
   #leases: readonly ServerLease[] = [];
   /** State of the leases that the lock service has told; empty: none, or it holds no questions. */
   #state = "";
-  /** The lock service has answered in this term. */
+  /** True if the lock service has answered in this term. */
   #known = false;
 
   constructor(world: World, options: ServersOptions) {
@@ -61,7 +61,7 @@ export class Servers {
     return this.#known;
   }
 
-  /** A server that holds its lease did not answer lately: its lease may end soon. */
+  /** True if a server that holds its lease did not answer lately: its lease may end soon. */
   get anySilent(): boolean {
     return this.#leases.some((lease) => isLive(lease) && this.#silentSinceMs.has(lease.server));
   }

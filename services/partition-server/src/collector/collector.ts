@@ -73,7 +73,7 @@ const restRatio = 4;
 interface Pass {
   /** Sequence of the range when the pass began. */
   readonly sequence: number;
-  /** Every full extent was looked at, and nothing was left to a later pass. */
+  /** True if every full extent was looked at, and nothing was left to a later pass. */
   readonly complete: boolean;
   readonly owners: Owners;
   readonly endedMs: number;

@@ -327,7 +327,7 @@ export class Executor {
     return this.#mayAnswer(held) ? ok() : leaseLost();
   }
 
-  /** The only look at the lease: after the answer was made, so that no pause in between can make it old. */
+  /** Looks at the lease, once: after the answer was made, so that no pause in between can make it old. */
   #mayAnswer(held: HeldRange): boolean {
     if (!this.#world.rules.on("leaseRecheckedAfterAnswer")) return true;
     return this.#options.leaseHeld() && this.#holdings.current(held);

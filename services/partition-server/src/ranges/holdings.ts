@@ -139,7 +139,7 @@ export class Holdings {
     return held.loaded;
   }
 
-  /** An owner epoch is given with one range version (rule epochHasOneVersion). */
+  /** True if both are of one range version: an owner epoch is given with one (rule epochHasOneVersion). */
   #isSame({ range: held }: HeldRange, range: Range): boolean {
     return held.rangeVersion === range.rangeVersion || !this.#world.rules.on("epochHasOneVersion");
   }

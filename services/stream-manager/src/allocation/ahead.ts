@@ -92,7 +92,7 @@ export class Ahead {
     }
   }
 
-  /** Its stream may take it only much later: until then it would keep a node from being empty. */
+  /** True if its stream may take it only much later: until then it would keep a node from being empty. */
   #isForsaken(id: ExtentId): boolean {
     const { nodes, state } = this.#term;
     const leaves = (nodeId: string): boolean => state.node(nodeId)?.duty === "draining";

@@ -38,7 +38,7 @@ export interface SealAndAllocate {
   readonly extent: ExtentId | undefined;
   readonly knownCommittedBytes: number;
   readonly avoidAddresses: readonly string[];
-  /** Every append is acknowledged, up to `knownCommittedBytes`, and no other will come. */
+  /** True if every append is acknowledged, up to `knownCommittedBytes`, and no other will come. */
   readonly complete: boolean;
   /** False when the caller has given up. */
   readonly wanted: () => boolean;

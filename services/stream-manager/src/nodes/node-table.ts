@@ -309,7 +309,7 @@ export class NodeTable {
       .map(([nodeId, health]) => ({ nodeId, count: health.quarantined.size, sample: [...health.quarantined.keys()].slice(0, 10) }));
   }
 
-  /** Some node holds more than are remembered. */
+  /** True if some node holds more than are remembered. */
   get quarantineFull(): boolean {
     return [...this.#health.values()].some((health) => health.quarantined.size >= quarantinedPerNodeMax);
   }

@@ -137,7 +137,7 @@ export const sourcePageRangesMax = 1_000;
 export interface SourcePages {
   /** In order. Ends are exclusive. */
   readonly ranges: readonly { readonly startBytes: number; readonly endBytes: number }[];
-  /** There may be others behind them. */
+  /** True if there may be others behind them. */
   readonly more: boolean;
 }
 

@@ -60,9 +60,9 @@ export interface Chunk {
   readonly index: number;
   /** Runs that the reader's layer sees. */
   readonly runs: readonly PageRun[];
-  /** An earlier layer than the reader's has a row of it. */
+  /** True if an earlier layer than the reader's has a row of it. */
   readonly layered: boolean;
-  /** The reader's own layer has a row of it. */
+  /** True if the reader's own layer has a row of it. */
   readonly own: boolean;
   /** Runs that `beforeLayer` saw. */
   readonly before: readonly PageRun[];

@@ -39,7 +39,7 @@ function act(
 const guid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const secondsBetween = (value: number, least: number, most: number): boolean => Number.isInteger(value) && value >= least && value <= most;
 
-/** The front-end tells users what is wrong; this is for whoever else asks. */
+/** True if the request is well formed. The front-end tells users what is wrong; this is for whoever else asks. */
 function isWellFormed({ action, proposedLeaseId, durationSeconds, breakPeriodSeconds, conditions }: Value): boolean {
   const named = guid.test(conditions.leaseId ?? "");
   switch (action) {

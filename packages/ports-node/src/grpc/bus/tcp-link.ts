@@ -42,7 +42,7 @@ export class TcpLink implements FrameLink {
   /** Came before the pause was noticed: what one read brought. */
   #held: Buffer[] = [];
   #ended = false;
-  /** Since the last look. */
+  /** True if something was sent since the last look. */
   #sent = false;
   #heard = false;
   #silentMs = 0;

@@ -75,7 +75,7 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
   };
 }
 
-/** Reflection is for people with tools. */
+/** True if the caller may call the method. Reflection is for people with tools. */
 const mayCall = (caller: Caller, path: string): boolean =>
   path.startsWith("/grpc.reflection.") ? caller === "operator" : methodsFor(caller).has(path.slice(1));
 

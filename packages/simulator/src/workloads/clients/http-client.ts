@@ -13,7 +13,7 @@ export interface Received {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** The body broke off. */
+  /** True if the body broke off. */
   readonly short: boolean;
 }
 

@@ -78,23 +78,23 @@ export interface Focus {
   readonly recordBytesMax?: number;
   /** How long owners of streams, or clients of workload `geo`, work, in milliseconds of virtual time; 25,000 or 45,000 when absent. */
   readonly workMs?: number;
-  /** The stamp has two lock services over a simulated etcd. */
+  /** True if the stamp has two lock services over a simulated etcd. */
   readonly overEtcd?: boolean;
-  /** The stamp has three lock services that replicate the metadata store. */
+  /** True if the stamp has three lock services that replicate the metadata store. */
   readonly replicatesMetadata?: boolean;
   /** Callers of workload `coding` ask for so many extents, the oldest, again and again; any extents when absent. */
   readonly codesFew?: number;
-  /** They ask for extents whose first replica is on the machine that may lose what was durable, as long as there are some. */
+  /** True if they ask for extents whose first replica is on the machine that may lose what was durable, as long as there are some. */
   readonly codesOfWeak?: boolean;
-  /** A person asks for the deletion of any fragment all the time; in every fifth run when absent. */
+  /** True if a person asks for the deletion of any fragment all the time; in every fifth run when absent. */
   readonly deletesStrays?: boolean;
   /** Grace of deletions in workload `coding`, in milliseconds; the seed's choice when absent. */
   readonly deletionGraceMs?: number;
-  /** In the end metadata of before a coding are restored, then those of after it (older-metadata.ts). */
+  /** True if in the end metadata of before a coding are restored, then those of after it (older-metadata.ts). */
   readonly restoresMetadata?: boolean;
-  /** Once the folder of the lock service is put back from a backup (older-folder.ts). */
+  /** True if once the folder of the lock service is put back from a backup (older-folder.ts). */
   readonly putsFolderBack?: boolean;
-  /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */
+  /** True if once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */
   readonly acceptsLoss?: boolean;
   /** Settings of workload `geo`. */
   readonly geo?: GeoFocus;
@@ -114,7 +114,7 @@ export interface GeoFocus {
   readonly stepCrashChance?: number;
   /** Longest pause of a client between two requests, in milliseconds. */
   readonly pauseMaxMs?: number;
-  /** Ranges are split and moved, and never merged. */
+  /** True if ranges are split and moved, and never merged. */
   readonly splitsOnly?: boolean;
   /** Further settings of partition servers. */
   readonly partitionServer?: Readonly<Record<string, number>>;
@@ -132,9 +132,9 @@ export interface FaultOptions {
   readonly matters?: () => string | undefined;
   /** Ranges that may be split, merged and moved; none when absent. */
   readonly reshapes?: ReshapeOptions;
-  /** Extents are coded: fragments on two machines may be damaged. */
+  /** True if extents are coded: fragments on two machines may be damaged. */
   readonly damagesFragments?: boolean;
-  /** How long faults go on, for the moments at which priorities change. */
+  /** Time for which faults go on, in milliseconds; the moments at which priorities change are drawn from it. */
   readonly withinMs: number;
 }
 

@@ -32,7 +32,7 @@ export class Faults {
   /** Machines that may lose a fragment that was durable; the first one may lose everything. */
   readonly fragile: readonly string[];
   #usualNetwork: NetworkOptions;
-  /** A lone answer is under way. */
+  /** True if a lone answer is under way. */
   #alone = false;
   #onStrike: (() => void)[] = [];
   #stopped = false;

@@ -17,7 +17,7 @@ export class MemberFolders {
   readonly #members: readonly string[];
   /** Puts back the folder of a member as it was at an earlier time, and its number. */
   #older: { readonly name: string; readonly store: number; readonly putBack: () => void } | undefined;
-  /** A member is down for a fault of its folder. */
+  /** True if a member is down for a fault of its folder. */
   #striking = false;
 
   constructor(sim: Simulation, prng: Prng, members: readonly string[]) {

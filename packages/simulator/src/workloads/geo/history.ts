@@ -60,7 +60,7 @@ export interface Forced {
   operation?: number;
   /** Report of the old primary, complete; undefined: none was read, or it was given up. */
   report?: readonly ReportedCommit[];
-  /** Ranges of the old primary were merged before. */
+  /** True if ranges of the old primary were merged before. */
   merged?: boolean;
 }
 

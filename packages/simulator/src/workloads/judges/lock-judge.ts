@@ -30,7 +30,7 @@ interface Epoch {
   runsUntil: number;
   termMs: number;
   granted: boolean;
-  /** Since somebody asked for its end; then it is held no longer. */
+  /** True since somebody asked for its end; then it is held no longer. */
   released: boolean;
   /** Since somebody was told. */
   endedAt: number;

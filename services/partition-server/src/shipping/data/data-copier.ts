@@ -88,7 +88,7 @@ export interface CopyLimits {
   readonly signal: AbortSignal;
   /** Keeps what is copied at the other stamp until the rows are applied. */
   readonly hold: PinHold;
-  /** The rows are a piece of a PartitionName that is larger than a part. */
+  /** True if the rows are a piece of a PartitionName that is larger than a part. */
   readonly isPiece?: boolean;
   /** Undefined: as fast as it goes. */
   readonly bytesPerSecondMax?: number | undefined;
