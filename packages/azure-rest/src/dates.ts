@@ -124,7 +124,7 @@ export function parseHttpDate(text: string): number | undefined {
 const iso = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 /**
- * A day, or a time to the minute, the second or seven digits of it, with its zone ("Formatting DateTime values"). What is smaller than a
+ * Parses a day, or a time to the minute, the second or seven digits of it, with its zone ("Formatting DateTime values"). What is smaller than a
  * millisecond is cut. Undefined for anything else.
  */
 export function parseIso(text: string): number | undefined {

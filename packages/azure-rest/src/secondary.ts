@@ -46,9 +46,8 @@ export const refuseStatistics = (): Refusal =>
 export type ReplicationStatus = "live" | "bootstrap" | "unavailable";
 
 /**
- * The body of Get Blob, Queue and Table Service Stats. `lastSyncMs`: every write up to it is at the secondary location, in
- * milliseconds since 1970; undefined: it is not known, and the element is empty, as the reference has it. It is told in
- * whole seconds, rounded down.
+ * Returns the body of Get Blob, Queue and Table Service Stats. `lastSyncMs`: every write up to it is at the secondary location, in milliseconds
+ * since 1970; undefined: it is not known, and the element is empty, as the reference has it. It is told in whole seconds, rounded down.
  */
 export function serviceStatisticsXml(status: ReplicationStatus, lastSyncMs: number | undefined): string {
   const lastSync = element("LastSyncTime", lastSyncMs === undefined ? "" : formatRfc1123(lastSyncMs));

@@ -1,7 +1,7 @@
 /** Paging over what is kept in no order: a page is found in one walk, without sorting everything. */
 
 /**
- * The first `count` items in the order of `compare`. Holds at most twice as many; reads each item once.
+ * Returns the first `count` items in the order of `compare`. Holds at most twice as many; reads each item once.
  */
 export function firstInOrder<T>(items: Iterable<T>, count: number, compare: (a: T, b: T) => number): T[] {
   const found: T[] = [];

@@ -33,8 +33,8 @@ async function change(
 }
 
 /**
- * Ranges behind all keys there are, up to as many as are wanted: empty, but each with streams and a load of its own. A split that failed may
- * have happened: the map is asked where to go on.
+ * Makes ranges behind all keys there are, up to as many as are wanted: empty, but each with streams and a load of its own. A split that failed
+ * may have happened: the map is asked where to go on.
  */
 async function splitBehind(context: DrillContext): Promise<void> {
   const { inspector } = context.target;

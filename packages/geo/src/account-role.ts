@@ -270,8 +270,8 @@ const singleTermMs = 5_000;
 const pairedTermMs = 1_000;
 
 /**
- * How long a front-end acts on a row that it has read, in milliseconds from when it asked. Without a second stamp nothing
- * can change the role but `pair`, which is answered when every front-end knows of the second stamp.
+ * Returns how long a front-end acts on a row that it has read, in milliseconds from when it asked. Without a second stamp nothing can change the
+ * role but `pair`, which is answered when every front-end knows of the second stamp.
  */
 export const roleTermMs = (row: AccountRole | undefined): number => (row?.peer === undefined ? singleTermMs : pairedTermMs);
 
@@ -294,9 +294,8 @@ export function commandWaitMs({ kind }: Pick<RoleCommand, "kind">): number {
 }
 
 /**
- * Monotonic time from which `pair`, `drain` and `demote` may be answered, in milliseconds. `writtenMs`: when the row became
- * durable, or when this process read it, if it did not write it itself. `cacheTermMs`: how long a front-end acts on a
- * row that it has read.
+ * Returns the monotonic time from which `pair`, `drain` and `demote` may be answered, in milliseconds. `writtenMs`: when the row became durable,
+ * or when this process read it, if it did not write it itself. `cacheTermMs`: how long a front-end acts on a row that it has read.
  */
 export function answersFromMs(writtenMs: number, cacheTermMs: number, rules: Rules): number {
   assert(cacheTermMs >= 0, "a term is not negative");
@@ -327,7 +326,7 @@ export function reportComplete(row: AccountRole): AccountRole {
 }
 
 /**
- * The sender under `epoch` says that this stamp's copy, begun by operation `paired`, is complete. A repeated or late word
+ * Returns the row after the sender under `epoch` says that this stamp's copy, begun by operation `paired`, is complete. A repeated or late word
  * changes nothing.
  */
 export function seedingEnded(row: AccountRole, { epoch, paired }: Pick<AccountRole, "epoch" | "paired">, rules: Rules): AccountRole {

@@ -26,8 +26,8 @@ export function planTold(account: GeoAccount, told: StampCommand): GeoAccount {
 const isSame = (a: StampCommand["command"], b: StampCommand["command"]): boolean => a.kind === b.kind && a.operation === b.operation;
 
 /**
- * The account without the lost stamp; the same record if it does not wait for it. Refused if the stamp is its primary: a copy is to be promoted
- * first.
+ * Returns the account without the lost stamp; the same record if it does not wait for it. Refused if the stamp is its primary: a copy is to be
+ * promoted first.
  */
 export function planLost(account: GeoAccount, lost: string): Outcome<GeoAccount> {
   const { running, primary, secondary, name } = account;

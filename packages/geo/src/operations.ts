@@ -308,7 +308,7 @@ export function commandOf({ operation, epoch, running, queues }: GeoAccount): St
 }
 
 /**
- * Command that may be sent. `recorded` is durable; `planned` is what a transaction that is under way would make of it.
+ * Returns the command that may be sent. `recorded` is durable; `planned` is what a transaction that is under way would make of it.
  */
 export function commandToSend(recorded: GeoAccount, planned: GeoAccount, rules: Rules): StampCommand | undefined {
   return commandOf(rules.on("geoStepRecorded") ? recorded : planned);

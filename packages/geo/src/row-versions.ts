@@ -48,8 +48,8 @@ export function tombstoneOf(deleted: RowVersion, rules: Rules): RowVersion | und
 }
 
 /**
- * Floor after the sender said that its cursor has passed every version up to `passed`; undefined: nothing is forgotten.
- * Tombstones at or below the new floor go in the transaction that writes it.
+ * Returns the floor after the sender said that its cursor has passed every version up to `passed`; undefined: nothing is forgotten. Tombstones at
+ * or below the new floor go in the transaction that writes it.
  */
 export function nextFloor(passed: RowVersion, floor: RowVersion | undefined, seeding: boolean, rules: Rules): RowVersion | undefined {
   if (seeding && rules.on("geoTombstonesKeptInSeeding")) return undefined;

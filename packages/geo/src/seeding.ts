@@ -96,8 +96,9 @@ export function seedingPercent(ranges: readonly SeedingProgress[]): number {
 const tellMax = 0.99;
 
 /**
- * How much of a range is seeded, in bytes, while it is scanned. `byKeys`: the share of the keys that lie behind the scan; it is far too small if
- * large blobs lie there and small ones before it. `sentBytes`: rows and bytes of blobs that this owner sent; earlier owners' are missing.
+ * Returns how much of a range is seeded, in bytes, while it is scanned. `byKeys`: the share of the keys that lie behind the scan; it is far too
+ * small if large blobs lie there and small ones before it. `sentBytes`: rows and bytes of blobs that this owner sent; earlier owners' are
+ * missing.
  */
 export function seededSoFar(byKeys: number, sentBytes: number, totalBytes: number): number {
   return Math.min(Math.max(byKeys, sentBytes), tellMax * totalBytes);

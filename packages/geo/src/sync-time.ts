@@ -35,8 +35,8 @@ export class RangeSyncTime {
   }
 
   /**
-   * Every transaction that began before `timeMs` is committed at or below `position`, or came to nothing. If the clock is
-   * set back, later transactions count as begun at the time that was noted last: a time once given out stays true.
+   * Notes that every transaction that began before `timeMs` is committed at or below `position`, or came to nothing. If the clock is set back,
+   * later transactions count as begun at the time that was noted last: a time once given out stays true.
    */
   noted({ position, timeMs, monotonicMs, bytes }: RangeMoment): void {
     const last = this.#moments.at(-1);
@@ -74,8 +74,7 @@ export class RangeSyncTime {
 }
 
 /**
- * Last Sync Time of an account: the earliest of its ranges. Undefined if that of one range is unknown, or if there is
- * none.
+ * Returns Last Sync Time of an account: the earliest of its ranges. Undefined if that of one range is unknown, or if there is none.
  */
 export function accountSyncTime(ranges: Iterable<number | undefined>): number | undefined {
   let earliest: number | undefined;

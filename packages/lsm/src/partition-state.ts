@@ -135,7 +135,7 @@ export function boundedTo(stored: StoredCheckpoint, own: KeyBounds): StoredCheck
 }
 
 /**
- * The state that neighbours leave to the range they become: what each had, of each no more than its keys. Their logs end here, so their
+ * Returns the state that neighbours leave to the range they become: what each had, of each no more than its keys. Their logs end here, so their
  * sequences don't have to agree. `first` is the one whose metadata stream goes on.
  */
 export function joinedState(first: PartitionState, own: KeyBounds, second: PartitionState, secondOwn: KeyBounds): PartitionState {

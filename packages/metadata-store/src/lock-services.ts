@@ -34,8 +34,8 @@ type Callable = (request: object, options: CallOptions) => Promise<Outcome<objec
 export const lockServiceAddresses = (list: Address): Address[] => list.split(",").map((address) => address.trim());
 
 /**
- * How long one of the lock services may hold a question until there is news, in milliseconds. If there are several, none holds a question: a
- * process without an answer is doubted soon, and a held question would look like that.
+ * Returns how long one of the lock services may hold a question until there is news, in milliseconds. If there are several, none holds a
+ * question: a process without an answer is doubted soon, and a held question would look like that.
  */
 export const heldQuestionMs = (list: Address, wantedMs = 0): number => (lockServiceAddresses(list).length === 1 ? wantedMs : 0);
 

@@ -94,7 +94,7 @@ export class MetadataClient {
   }
 
   /**
-   * Every key with the prefix that was written since, as it is now (deleted: version 0), from one moment, and where the store is then.
+   * Reads every key with the prefix that was written since, as it is now (deleted: version 0), from one moment, and where the store is then.
    * Refused with `outOfRange` when that is not known (any more), or too much: list everything again.
    */
   async changes(

@@ -34,8 +34,7 @@ export type SnapshotEntry = readonly [key: Uint8Array, value: Uint8Array];
 
 export interface OpenedSnapshot extends SnapshotHeader {
   /**
-   * The entries as they are in the store, in key order; owned. The last step throws FailureError `damaged` if the
-   * snapshot is damaged.
+   * Yields the entries as they are in the store, in key order; owned. The last step throws FailureError `damaged` if the snapshot is damaged.
    */
   entries(): AsyncIterable<SnapshotEntry>;
 }

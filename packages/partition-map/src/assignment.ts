@@ -156,7 +156,7 @@ function loadOf(state: AssignmentState): Map<string, number> {
 }
 
 /**
- * The same server under its new lease when it is there again (its ranges were spread already); else the one that serves least of those
+ * Returns the same server under its new lease when it is there again (its ranges were spread already); else the one that serves least of those
  * that are not avoided, by name among equals. `live`: servers that can have ranges.
  */
 function chooseServer(
@@ -196,7 +196,7 @@ export function hasIdleServer(state: AssignmentState): boolean {
 }
 
 /**
- * When a server joined: a range to be moved to even things out, from a server that has at least two more than the one that has least.
+ * Returns, when a server joined, a range to be moved to even things out, from a server that has at least two more than the one that has least.
  * Undefined when there is nothing to even out or something is under way.
  */
 export function rebalance(state: AssignmentState): Range | undefined {

@@ -66,7 +66,7 @@ function wait(arm: (callback: () => void) => Timer, signal?: AbortSignal): Promi
 }
 
 /**
- * The promise's value, or `undefined` when `timeoutMs` passes first. The work is not cancelled: pass a signal of your own for that.
+ * Returns the promise's value, or `undefined` when `timeoutMs` passes first. The work is not cancelled: pass a signal of your own for that.
  */
 export function within<T>(clock: Clock, timeoutMs: number, work: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {

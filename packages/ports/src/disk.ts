@@ -40,7 +40,7 @@ export interface DiskFile {
   readonly path: string;
   sizeBytes(): Promise<number>;
   /**
-   * Up to `lengthBytes` bytes from `offsetBytes`; fewer only at the end of the file. They are owned, or with `into` at the beginning of it.
+   * Reads up to `lengthBytes` bytes from `offsetBytes`; fewer only at the end of the file. They are owned, or with `into` at the beginning of it.
    * `into`: memory of at least `lengthBytes`, which is lent until the promise settles.
    */
   read(offsetBytes: number, lengthBytes: number, into?: Uint8Array): Promise<Uint8Array>;

@@ -59,8 +59,8 @@ export interface SnapshotMeta {
 }
 
 /**
- * Content of the folder of a first voter as the cluster begins. It stands at index 1, so that a member without a folder needs it, and learns by
- * it who the members are. The caller's state begins empty.
+ * Returns the content of the folder of a first voter as the cluster begins. It stands at index 1, so that a member without a folder needs it, and
+ * learns by it who the members are. The caller's state begins empty.
  */
 export const firstSnapshot = (voters: readonly MemberId[]): SnapshotMeta => ({
   index: 1,

@@ -178,7 +178,7 @@ export class AppendWindow<T> {
   }
 
   /**
-   * How long an append took, as a part of its deadline (1 and more: it was missed). Halved when it is close to the deadline, by as much as
+   * Notes how long an append took, as a part of its deadline (1 and more: it was missed). Halved when it is close to the deadline, by as much as
    * was acknowledged larger when there is time to spare; one append is always let through.
    */
   paced(partOfDeadline: number, acknowledgedBytes: number): void {
@@ -232,8 +232,8 @@ export class AppendWindow<T> {
   }
 
   /**
-   * An append to `extentId` failed or its outcome is unknown: whichever it was, the extent is left. `hopeless`: a replica will never take
-   * this append; when the sealed length says that it did not happen it is rejected.
+   * Notes that an append to `extentId` failed or its outcome is unknown: whichever it was, the extent is left. `hopeless`: a replica will never
+   * take this append; when the sealed length says that it did not happen it is rejected.
    */
   failed(extentId: number, hopeless?: { readonly item: T; readonly failure: Failure }): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];
@@ -251,8 +251,8 @@ export class AppendWindow<T> {
   }
 
   /**
-   * The primary of `extentId` did not take this append: `overloaded`, or `offsetGap` behind one that it did not take. The extent goes on:
-   * when everything in flight is answered, what was refused is taken back and sent again after a pause.
+   * Notes that the primary of `extentId` did not take this append: `overloaded`, or `offsetGap` behind one that it did not take. The extent goes
+   * on: when everything in flight is answered, what was refused is taken back and sent again after a pause.
    */
   refused(extentId: number, item: T, reason: "overloaded" | "offsetGap"): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#state.extentId !== extentId) return [];

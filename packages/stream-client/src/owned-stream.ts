@@ -399,7 +399,7 @@ export class OwnedStream {
   }
 
   /**
-   * Everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
+   * Reads everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
    * one chunk ahead. `from`: not what lies before this offset, at which a block's header begins. Throws FailureError.
    */
   readAll(options: { readonly from?: StreamPlace; readonly timeoutMs?: number } = {}): AsyncIterable<StoredBlock> {
@@ -407,8 +407,8 @@ export class OwnedStream {
   }
 
   /**
-   * Acknowledged blocks in order, while appends go on. `from`: place of the first block; undefined: the first of the list.
-   * `to`: place behind the last one; undefined: the end of what was in the stream when it was opened. Throws FailureError.
+   * Reads acknowledged blocks in order, while appends go on. `from`: place of the first block; undefined: the first of the list. `to`: place
+   * behind the last one; undefined: the end of what was in the stream when it was opened. Throws FailureError.
    */
   readBetween(from: StreamPlace | undefined, to: StreamPlace | undefined): AsyncIterable<StoredBlock> {
     return readBetween(this.#reads, from, to);

@@ -110,8 +110,8 @@ export class StreamClient {
   }
 
   /**
-   * A stream that this owner has made by `multiModify` of lists that it knows: all extents sealed, and `open` what was opened behind them by
-   * it. Nothing has to be asked.
+   * Returns a stream that this owner has made by `multiModify` of lists that it knows: all extents sealed, and `open` what was opened behind them
+   * by it. Nothing has to be asked.
    */
   ownedStream(name: string, ownerEpoch: OwnerEpoch, extents: readonly StreamExtent[], open?: Location): OwnedStream {
     const parts = {
@@ -136,10 +136,10 @@ export class StreamClient {
   }
 
   /**
-   * One atomic change of several streams' lists: each edit names the owner epoch and, when given, the list version that must still be
-   * recorded. Refused with `staleOwnerEpoch`, `conflict` (another list version; an extent that is not sealed), `streamExists`,
-   * `streamNotFound`. After an unknown outcome `stat` of a stream that got a new owner epoch says whether it happened. Gives what was
-   * opened (`openAhead`), by stream.
+   * Makes one atomic change of several streams' lists: each edit names the owner epoch and, when given, the list version that must still be
+   * recorded. Refused with `staleOwnerEpoch`, `conflict` (another list version; an extent that is not sealed), `streamExists`, `streamNotFound`.
+   * After an unknown outcome `stat` of a stream that got a new owner epoch says whether it happened. Gives what was opened (`openAhead`), by
+   * stream.
    */
   async multiModify(
     edits: readonly MessageInitShape<typeof StreamEditSchema>[],

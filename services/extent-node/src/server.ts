@@ -44,7 +44,7 @@ interface Command {
 }
 
 /**
- * Work under a stream manager's term. It begins at once, in the order of arrival, unless the lock service must vouch for the term first, or
+ * Does work under a stream manager's term. It begins at once, in the order of arrival, unless the lock service must vouch for the term first, or
  * the stream manager for the version.
  */
 function commanded<R extends Command, T>(

@@ -1,6 +1,6 @@
 /**
- * The order in which the service sorts x-ms- headers for signing: by culture. Hyphens count only when nothing else differs; an underscore
- * comes before digits, and digits come before letters. Header names are lower case here.
+ * Returns the weight by which the service sorts x-ms- headers for signing: by culture. Hyphens count only when nothing else differs; an
+ * underscore comes before digits, and digits come before letters. Header names are lower case here.
  */
 function weight(code: number): number {
   if (code >= 0x61 && code <= 0x7a) return 2_000 + code;

@@ -84,7 +84,7 @@ export function corsHeaders(
 const addedLater = ["Content-Length"];
 
 /**
- * The names that a script may read. Browsers take `x-ms-*` for the name of one header (and `*` too, where credentials are sent), so what
+ * Returns the names that a script may read. Browsers take `x-ms-*` for the name of one header (and `*` too, where credentials are sent), so what
  * ends with a star is told as the names of this answer that it fits.
  */
 const exposedNames = (patterns: readonly string[], names: readonly string[]): readonly string[] => [

@@ -7,8 +7,8 @@ const uncarried = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]/;
 const uncarriedAll = new RegExp(uncarried, "g");
 
 /**
- * For elements and attributes. What XML can't carry becomes U+FFFD: what could have it is encoded (`named`) or refused before. What is left
- * is the text of an error about it.
+ * Escapes a text for elements and attributes. What XML can't carry becomes U+FFFD: what could have it is encoded (`named`) or refused before.
+ * What is left is the text of an error about it.
  */
 export function escapeXml(text: string): string {
   if (!special.test(text)) return text;

@@ -106,8 +106,8 @@ export interface ScannedRecord {
 }
 
 /**
- * Every record of this generation in the segment (`bytes` is the whole file, borrowed). Where there is none, the scan goes on at the
- * next page: whether that is a gap, a torn tail or damage is decided by `judgeSegment`.
+ * Yields every record of this generation in the segment (`bytes` is the whole file, borrowed). Where there is none, the scan goes on at the next
+ * page: whether that is a gap, a torn tail or damage is decided by `judgeSegment`.
  */
 export function scanSegment(crc32c: Crc32c, header: SegmentHeader, bytes: Uint8Array): ScannedRecord[] {
   const records: ScannedRecord[] = [];

@@ -112,7 +112,7 @@ interface Found {
 }
 
 /**
- * The first `count` messages that are visible now, in order. What expired is removed on the way. The head moves behind everything that is
+ * Yields the first `count` messages that are visible now, in order. What expired is removed on the way. The head moves behind everything that is
  * gone, and, with `taking`, behind what is found: the caller moves that away.
  */
 function* visible(edit: QueueEdit, count: number, taking: boolean): Plan<{ readonly found: readonly Found[]; readonly more: boolean }> {

@@ -46,8 +46,8 @@ export const messagesPrefix = (rules: Rules, { account, queue, incarnation }: Qu
 export const stateKey = (messages: Uint8Array): Uint8Array => appendComponents(messages, [[stateRow]]);
 
 /**
- * Key of the hidden row that is there while the queue's messages are seeded from another stamp, and stays if this stamp was promoted before their
- * last piece came (docs/formats/shipped-version.md "Seed marks").
+ * Returns the key of the hidden row that is there while the queue's messages are seeded from another stamp, and stays if this stamp was promoted
+ * before their last piece came (docs/formats/shipped-version.md "Seed marks").
  */
 export function seedMarkOf(messages: Uint8Array): Uint8Array {
   const key = new Uint8Array(messages.length + 2);

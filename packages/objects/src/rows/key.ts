@@ -41,8 +41,8 @@ export function appendComponents(start: Uint8Array, components: readonly KeyComp
 }
 
 /**
- * The bytes with which every key starts that begins with these components and then with a component that begins with `elements`, its
- * next element being a string that begins with `prefix` when one is given. What is given last is left open.
+ * Returns the bytes with which every key starts that begins with these components and then with a component that begins with `elements`, its next
+ * element being a string that begins with `prefix` when one is given. What is given last is left open.
  */
 export function encodeKeyPrefix(components: readonly KeyComponent[], elements: KeyComponent, prefix?: string): Uint8Array<ArrayBuffer> {
   const writer = new KeyWriter();

@@ -46,7 +46,7 @@ function valueBytes({ type, value }: DictionaryEntry): number {
 }
 
 /**
- * The time of a write, and with it the ETag: never before the entity's last one, also when the clock was set back. The digits below the
+ * Returns the time of a write, and with it the ETag: never before the entity's last one, also when the clock was set back. The digits below the
  * millisecond are of the commit's sequence, so that two writes of one millisecond differ, also when the entity was deleted in between.
  */
 export function timestampOf(wallMs: number, sequence: number, previous: bigint | undefined): bigint {

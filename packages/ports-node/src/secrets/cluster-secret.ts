@@ -79,7 +79,7 @@ export function secretsOf(sources: SecretSources): readonly string[] {
 }
 
 /**
- * The secret of a file; undefined when there is no such file. A symbolic link is followed, because secrets of Kubernetes are mounted as
+ * Returns the secret of a file; undefined when there is no such file. A symbolic link is followed, because secrets of Kubernetes are mounted as
  * links. Throws ConfigError for what can't be read, is no file, or could be written by everybody.
  */
 export function secretIn(path: string): string | undefined {

@@ -313,8 +313,8 @@ export class CompleteStore implements KeyValue {
   }
 
   /**
-   * Every entry, as of one moment. Throws FailureError `damaged` at the end when they are not what was written: whoever took them must then
-   * drop them, and the process must end.
+   * Yields every entry, as of one moment. Throws FailureError `damaged` at the end when they are not what was written: whoever took them must
+   * then drop them, and the process must end.
    */
   async *everything(): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
     const { digest, rules } = this.#world;

@@ -103,7 +103,7 @@ export class Checkpoint {
   }
 
   /**
-   * The newest version that the snapshot sees; `hash` is that of the key. At once when nothing has to be read: of the checkpoints that a
+   * Returns the newest version that the snapshot sees; `hash` is that of the key. At once when nothing has to be read: of the checkpoints that a
    * read meets nearly all say so by their filter. Throws, or rejects with, FailureError.
    */
   get(key: Uint8Array, hash: KeyHash, snapshotSequence: number): Entry | undefined | Promise<Entry | undefined> {
@@ -375,7 +375,7 @@ async function readIndex(stored: StoredCheckpoint, { reader, times, world }: Sto
 }
 
 /**
- * Keys that divide what is sampled into parts of about one size, in order; one that stands for more of it is there more often. None when
+ * Returns keys that divide what is sampled into parts of about one size, in order; one that stands for more of it is there more often. None when
  * nothing is there.
  */
 export function evenKeySamples(sampled: readonly Pick<Checkpoint, "keySamples">[], isWanted: (key: Uint8Array) => boolean): Uint8Array[] {

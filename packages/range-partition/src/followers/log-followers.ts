@@ -302,8 +302,8 @@ export class LogFollowers {
   }
 
   /**
-   * Every commit behind `after` up to the last one now, in order and without a gap. Throws FailureError if the log can't
-   * be read, or has lost one.
+   * Yields every commit behind `after` up to the last one now, in order and without a gap. Throws FailureError if the log can't be read, or has
+   * lost one.
    */
   async *commitsFor(name: string, after: number): AsyncGenerator<LoggedCommit, void, undefined> {
     let next = after + 1;

@@ -44,7 +44,8 @@ export async function lockWorkload(sim: Simulation, tally: Tally, focus?: Focus)
 }
 
 /**
- * Until when no lock service, or another one, was last seen to serve: what one has extended at its start or take-over it extended by then.
+ * Watches until when no lock service, or another one, was last seen to serve: what one has extended at its start or take-over it extended by
+ * then.
  */
 async function watchStarts(sim: Simulation, lockService: string, started: { atMs: number }, over: () => boolean): Promise<void> {
   const names = lockServiceAddresses(lockService);

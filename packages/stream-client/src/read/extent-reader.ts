@@ -177,7 +177,7 @@ export class ExtentReader {
   }
 
   /**
-   * The bytes of all places, in order, in chunks of at most 1 MiB. Neighbouring places of one extent are one call and one chunk. Up to
+   * Yields the bytes of all places, in order, in chunks of at most 1 MiB. Neighbouring places of one extent are one call and one chunk. Up to
    * `windowBytes` in at most `readsAheadMax` calls are asked for ahead. Throws FailureError. Leaving early cancels what was asked for.
    */
   async *readPlaces(places: Iterable<Place>, options: ReadPlacesOptions = {}): AsyncGenerator<Uint8Array, undefined, undefined> {

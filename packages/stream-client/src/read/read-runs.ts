@@ -15,7 +15,7 @@ const runBytesMax = 256 * 1024;
 const windowBytesDefault = 512 * 1024;
 
 /**
- * The payload of each block, in order; about `windowBytes` are asked for ahead. Each is borrowed from the message it came in: copy when
+ * Yields the payload of each block, in order; about `windowBytes` are asked for ahead. Each is borrowed from the message it came in: copy when
  * keeping a small part of it. Throws FailureError. Leaving early cancels what was asked for.
  */
 export async function* readWholeBlocks(

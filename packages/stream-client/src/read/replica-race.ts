@@ -88,8 +88,8 @@ export class NodeHistories {
   }
 
   /**
-   * Fewest failures first, from `start` on; of the first two the one that answered quicker lately, because it is nearer or has less to do. Only
-   * of two, so that not everybody goes to the quickest of all.
+   * Sorts by fewest failures, from `start` on; of the first two the one that answered quicker lately, because it is nearer or has less to do.
+   * Only of two, so that not everybody goes to the quickest of all.
    */
   order(addresses: readonly string[], start: number, nowMs: number): string[] {
     const rotated = addresses.map((_, i) => addresses[(i + start) % addresses.length] as string);
@@ -190,7 +190,7 @@ class Hedges {
 }
 
 /**
- * The first good answer, or every failure. `addresses` is not empty. Cached addresses are in doubt when a node of them refuses: the
+ * Returns the first good answer, or every failure. `addresses` is not empty. Cached addresses are in doubt when a node of them refuses: the
  * silent ones are then waited for as long as they usually take, and the reader looks the extent up again.
  */
 export function raceReplicas<T>(

@@ -28,8 +28,8 @@ export interface FileProblem {
 }
 
 /**
- * The file of a replica against what is known of it. `inFileBytes`: of its content, what must be in the file. `settled`: the header must say the
- * same as `meta`.
+ * Compares the file of a replica with what is known of it. `inFileBytes`: of its content, what must be in the file. `settled`: the header must
+ * say the same as `meta`.
  */
 export async function checkFile(
   world: World,

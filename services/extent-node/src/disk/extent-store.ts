@@ -381,8 +381,8 @@ export class ExtentStore {
   }
 
   /**
-   * Durable bytes [offset, offset + length) of the extent, as slices. `into`: memory for them, used if all of them are in the file. May throw
-   * DiskError, and FailureError when it would be too late.
+   * Reads the durable bytes [offset, offset + length) of the extent, as slices. `into`: memory for them, used if all of them are in the file. May
+   * throw DiskError, and FailureError when it would be too late.
    */
   async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io, into?: ReadInto): Promise<Uint8Array[]> {
     const end = offsetBytes + lengthBytes;

@@ -162,8 +162,8 @@ class Steps {
 }
 
 /**
- * crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read or a block is not what was
- * written: the first checksum that is told is what every other replica is measured by, so it is never of damaged content (rule
+ * Returns the crc32c of [0, lengthBytes) of this replica; known from the appends, or read. Undefined when it can't be read or a block is not what
+ * was written: the first checksum that is told is what every other replica is measured by, so it is never of damaged content (rule
  * checksumOfVerified).
  */
 export async function checksumOf(node: Node, extent: LocalExtent, lengthBytes: number, io: Io): Promise<number | undefined> {

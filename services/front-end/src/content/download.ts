@@ -167,8 +167,8 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
   }
 
   /**
-   * Length of the next piece. Nothing is known of a client before it has taken one, so its first piece is small. Those of a slow client are, too,
-   * because no more is read for it.
+   * Returns the length of the next piece. Nothing is known of a client before it has taken one, so its first piece is small. Those of a slow
+   * client are, too, because no more is read for it.
    */
   #nextBytes(): number {
     const { room, largeBytes } = this.#options.pieces;

@@ -186,8 +186,8 @@ export class Router {
   }
 
   /**
-   * Rows that another stamp has scanned, at the range of the key. `partOf`: the part that ends with the range. Twice is as once. Returns the
-   * end of the range; empty: it is the last one of its table. `held`: version because of which a part was left out.
+   * Writes rows that another stamp has scanned, at the range of the key. `partOf`: the part that ends with the range. Twice is as once. Returns
+   * the end of the range; empty: it is the last one of its table. `held`: version because of which a part was left out.
    */
   applyScanned(
     route: Route,

@@ -37,8 +37,8 @@ export class CopyProgress {
   }
 
   /**
-   * How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. The time at the primary goes on, so
-   * that the lag of a copy grows while its primary tells nothing.
+   * Returns how far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. The time at the primary goes
+   * on, so that the lag of a copy grows while its primary tells nothing.
    */
   of({ name, secondary, running }: GeoAccount): AccountShipping | undefined {
     if (secondary === undefined && running?.target === undefined) return undefined;

@@ -13,7 +13,7 @@ export interface ToldShipping
 }
 
 /**
- * Why the primary should not be drained now, and what to do; undefined: it may be. `anyway`: it may be also while the copy is far behind,
+ * Returns why the primary should not be drained now, and what to do; undefined: it may be. `anyway`: it may be also while the copy is far behind,
  * but not while a range is seeded or does not say how far it is: no drain would come to its end.
  */
 export function notDrainable(told: ToldShipping, drainMaxMs: number, anyway = false): string | undefined {
@@ -38,8 +38,8 @@ export function notDrainable(told: ToldShipping, drainMaxMs: number, anyway = fa
 }
 
 /**
- * Time until the copy has everything that was committed until now, in milliseconds. Ranges ship at the same time: the last one counts. A stamp of
- * an earlier release tells no rates: there, by how much the backlog became smaller counts.
+ * Returns the time until the copy has everything that was committed until now, in milliseconds. Ranges ship at the same time: the last one
+ * counts. A stamp of an earlier release tells no rates: there, by how much the backlog became smaller counts.
  */
 function timeLeftMs({ ranges, caughtUpCommitsPerSecond }: ToldShipping, pending: number): number {
   const behind = ranges.filter(({ pendingCommits }) => pendingCommits > 0n);

@@ -205,8 +205,7 @@ export class LockStore {
   }
 
   /**
-   * Everything as it is at the first step. Throws FailureError `damaged` at the end if the entries are not what was
-   * written.
+   * Yields everything as it is at the first step. Throws FailureError `damaged` at the end if the entries are not what was written.
    */
   everything(): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
     return this.#store.everything();

@@ -259,8 +259,8 @@ export class RoleCommands {
   }
 
   /**
-   * Time since no front-end acts on the row before that of a drained account, in milliseconds; undefined if the account is not drained. A process
-   * that did not write the row counts from its first look at it, and gives 0 until then.
+   * Returns the time since no front-end acts on the row before that of a drained account, in milliseconds; undefined if the account is not
+   * drained. A process that did not write the row counts from its first look at it, and gives 0 until then.
    */
   drainedMsAgo(name: string, role: AccountRole): number | undefined {
     if (role.role !== "drained") return undefined;
@@ -303,8 +303,9 @@ export class RoleCommands {
   }
 
   /**
-   * Word of the primary about the settings of the copy here. Answers with the tag of the copy's settings if it has others. A word with settings may
-   * be late: it replaces only what the copy had when it was asked for them (rule `geoKeysReplaceKnown`; docs/design/model/geo-keys.pml).
+   * Takes a word of the primary about the settings of the copy here. Answers with the tag of the copy's settings if it has others. A word with
+   * settings may be late: it replaces only what the copy had when it was asked for them (rule `geoKeysReplaceKnown`;
+   * docs/design/model/geo-keys.pml).
    */
   async confirm(name: string, word: SettingsWord, execute: Execute): Promise<Outcome<Uint8Array | undefined>> {
     const { epoch, tag, settings } = word;

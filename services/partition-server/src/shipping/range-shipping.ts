@@ -436,8 +436,8 @@ const earlier = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b
 const acceptedBytes = ({ stats, data }: RangePartition): number => stats.storage.rowBytesAccepted + data.appendedBytes;
 
 /**
- * Size of the rows between two keys, and of the bytes that they refer to: the share of the keys that divide all rows into parts of about one
- * size. Bytes that no row refers to any more count until they are collected; those of the last extent do not count yet.
+ * Returns the size of the rows between two keys, and of the bytes that they refer to: the share of the keys that divide all rows into parts of
+ * about one size. Bytes that no row refers to any more count until they are collected; those of the last extent do not count yet.
  */
 export function estimatedBytes(partition: RangePartition, low: Uint8Array, high: Uint8Array): number {
   const { checkpointBytes, memoryTableBytes } = partition.stats;

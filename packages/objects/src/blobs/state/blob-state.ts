@@ -189,8 +189,8 @@ export const keep = (prefix: Uint8Array, stamp: number, head: HeadState, change:
   put(keptKey(prefix, stamp), encodeHead({ ...head, lease: undefined, snapshotCount: 0, lastStamp: 0, versionStamp: 0, ...change }));
 
 /**
- * The blob's state as an earlier version. Its users stay as many as they are. `given`: stamps that the same commit gives to others, so that a
- * state that was written without versioning takes none of them.
+ * Keeps the blob's state as an earlier version. Its users stay as many as they are. `given`: stamps that the same commit gives to others, so that
+ * a state that was written without versioning takes none of them.
  */
 export function* retireAsVersion(prefix: Uint8Array, head: HeadState, given: readonly number[]): Plan<RowWrite> {
   let stamp = head.versionStamp || (yield* freeStamp(prefix, stampOfMs(head.lastModifiedMs)));
