@@ -90,7 +90,7 @@ interface Waiting<T> {
 /** Waiting operations of one PartitionName. */
 interface Flow<T> {
   readonly waiting: Waiting<T>[];
-  /** In the ring since. */
+  /** Time since which it is in the ring. */
   sinceMs: number;
 }
 

@@ -82,7 +82,7 @@ export type FailureReason =
 export interface Failure {
   readonly code: FailureCode;
   readonly reason: FailureReason;
-  /** For people: what happened and, where it helps, what to do next. Never parsed. */
+  /** Text for people: what happened and, where it helps, what to do next. Never parsed. */
   readonly message: string;
   /** `no`: it certainly did not happen and never will. `unknown`: it may have happened, may still happen, or never. */
   readonly applied: "no" | "unknown";
@@ -110,7 +110,7 @@ export function unknownOutcome(code: FailureCode, reason: FailureReason, message
   return { ok: false, failure: { code, reason, message, applied: "unknown", ...(details ? { details } : {}) } };
 }
 
-/** For the few places (async iterables, constructors) where a failure can only be thrown. */
+/** A failure for the few places (async iterables, constructors) where it can only be thrown. */
 export class FailureError extends Error {
   override readonly name = "FailureError";
   readonly failure: Failure;

@@ -45,7 +45,7 @@ export type FormatName = keyof typeof formatVersions;
 
 export interface NewerFormat {
   readonly format: FormatName;
-  /** Found. */
+  /** Version that was found. */
   readonly version: number;
 }
 

@@ -5,13 +5,13 @@
  */
 
 export interface Metric {
-  /** Without the prefix `stamp_`; the base unit is last (`_seconds`, `_bytes`), a counter ends with `_total`. */
+  /** Name without the prefix `stamp_`; the base unit is last (`_seconds`, `_bytes`), a counter ends with `_total`. */
   readonly name: string;
   /** A counter only grows while its process (its range's engine, its leader's term) lives; a summary is a count and a sum of the same things. */
   readonly type: "counter" | "gauge" | "histogram" | "summary";
   /** One sentence, for people. */
   readonly help: string;
-  /** For a summary: the part that the fact is. */
+  /** Part of a summary that the fact is. */
   readonly part?: "count" | "sum";
   /**
    * For a histogram: the fact holds objects of objects …, and the innermost hold histograms. One label for the names of

@@ -2,7 +2,7 @@
 
 /** Out of order by so little: put where it belongs. */
 const nearMax = 64;
-/** So many that are gone are passed over before they are let go. */
+/** Number of ids that are gone and are passed over before they are let go. */
 const goneMin = 1_024;
 
 export class OrderedIds<Id extends number> {

@@ -42,7 +42,7 @@ export interface LoadRequest extends BenchCase {
   /** Shared by all load generators of a run: letters only. */
   readonly space: string;
   readonly seconds: number;
-  /** Before measuring: connections are made, code is compiled. */
+  /** Time before measuring in which connections are made and code is compiled. */
   readonly warmUpSeconds: number;
   /** Whether it is measured on after `seconds`, until standard input ends. */
   readonly isHeldOpen: boolean;

@@ -19,7 +19,7 @@ export interface StartedProcess {
   readonly grpc: string;
   /** Where others ask for `/ready`, host:port. */
   readonly http: string;
-  /** For the process, besides what the supervisor itself has. */
+  /** Environment for the process, besides what the supervisor itself has. */
   readonly environment: Readonly<Record<string, string>>;
 }
 

@@ -28,7 +28,7 @@ export interface BlobUnsent {
 export type BlobResult = BlobAnswer | BlobUnknown | BlobUnsent;
 
 export interface BlobClientOptions {
-  /** With the account in the path: http://127.0.0.1:10000/devstoreaccount1 */
+  /** URL with the account in the path: http://127.0.0.1:10000/devstoreaccount1 */
   readonly endpoint: string;
   readonly account: string;
   /** Base64. */

@@ -25,7 +25,7 @@ import { DrillError } from "./drill-error.ts";
 
 export interface DrillTarget {
   readonly inspector: StampInspector;
-  /** To the processes of the cluster, with its secret. */
+  /** Transport to the processes of the cluster, with its secret. */
   readonly transport: Transport;
   readonly connectionString: string;
   /** Connection string of each front-end. */

@@ -22,7 +22,7 @@ const pollMs = 50;
 const beginWithinMs = 30_000;
 /** A look at thousands of ranges or extents is work for who is asked: that is left so many times as long as it took. */
 const restPerLook = 4;
-/** If more ranges change between two looks, only their number is told. */
+/** Most changed ranges that are told one by one; of more in one look only their number is told. */
 const toldOneByOneMax = 10;
 
 export class Timeline {

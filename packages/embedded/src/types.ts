@@ -108,7 +108,7 @@ export interface Stamp {
     readonly file: string;
     readonly dfs: string;
   };
-  /** For `fromConnectionString` of the SDKs' clients. It stays the same until `stop`. */
+  /** Connection string for `fromConnectionString` of the SDKs' clients. It stays the same until `stop`. */
   readonly connectionString: string;
   /** Folder with the data; undefined if they are in memory. */
   readonly dataDir: string | undefined;

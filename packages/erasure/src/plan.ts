@@ -10,7 +10,7 @@ export interface CodingPlan {
   readonly sources: readonly number[];
   /** Fragments that are computed. */
   readonly outputs: readonly number[];
-  /** For each output, the coefficient of each source. */
+  /** Coefficient of each source, for each output. */
   readonly coefficients: readonly Uint8Array[];
 }
 

@@ -8,7 +8,7 @@ import { type Address, sleep } from "@stamp/ports";
 import type { Session } from "./election.ts";
 import { attemptTimeoutMs } from "./options.ts";
 
-/** Between two looks at all members, in milliseconds. */
+/** Time between two looks at all members, in milliseconds. */
 export const lookEveryMs = 10_000;
 /** A member is told as silent from so many failures in a row on: its leader may be changing. */
 const failuresMin = 2;

@@ -27,7 +27,7 @@ export class EtcdKeys {
   readonly active: Uint8Array;
   /** Value: election and number of the last batch, as text. */
   readonly batch: Uint8Array;
-  /** Before the keys of the beats (beats.ts), and behind all of them. */
+  /** Prefix of the keys of the beats (beats.ts), and the key behind all of them. */
   readonly beats: Uint8Array;
   readonly beatsEnd: Uint8Array;
   /** Prefix of the keys of the store. */

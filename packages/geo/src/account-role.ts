@@ -123,7 +123,7 @@ export interface RoleFacts {
 }
 
 export interface Obeyed {
-  /** To be made durable before the command is answered. */
+  /** Row to be made durable before the command is answered. */
   readonly row: AccountRole;
   /** False if the command was obeyed before: the row is as it was. */
   readonly changed: boolean;

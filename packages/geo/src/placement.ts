@@ -25,9 +25,9 @@ export interface PlacedStamp {
 }
 
 export interface PlacementLimits {
-  /** Above this fraction of its bytes the service proposes to move accounts away. */
+  /** Fraction of its bytes above which the service proposes to move accounts away. */
   readonly proposeAbove: number;
-  /** At or above this fraction a stamp takes no new account. */
+  /** Fraction of its bytes at and above which a stamp takes no new account. */
   readonly refuseAbove: number;
   /** A report that is older says nothing, in milliseconds. */
   readonly reportMaxAgeMs: number;

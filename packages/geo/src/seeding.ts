@@ -26,7 +26,7 @@ interface ScannedPart {
 
 export class RangeSeeding {
   readonly #rules: Rules;
-  /** Sent and not acknowledged yet, in key order. */
+  /** Parts that were sent and are not acknowledged yet, in key order. */
   #parts: ScannedPart[] = [];
   #acknowledgedKey = "";
   #acknowledgedBytes = 0;

@@ -10,7 +10,7 @@ import type { Stage } from "./stage.ts";
 import { BrokenPromise, until } from "./stage.ts";
 
 export interface ObjectClientsOptions {
-  /** Between two operations of a client. */
+  /** Longest pause between two operations of a client. */
   readonly pauseMaxMs: number;
   readonly containersAtStart?: boolean;
   /**

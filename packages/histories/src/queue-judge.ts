@@ -19,7 +19,7 @@ export interface HandOut {
   readonly text: string;
   readonly dequeueCount: number;
   /** Whole seconds since 1970, as told. */
-  /** Not told by a peek. */
+  /** Time until the message is visible; not told by a peek. */
   readonly visibleS: number;
   readonly insertedS: number;
   readonly expiresS: number;
@@ -36,7 +36,7 @@ interface Known {
   /** The highest count that somebody was told, and when. */
   count: number;
   countToldAt: number;
-  /** When a delete of it was answered. */
+  /** Time at which a delete of it was answered. */
   deletedAt: number | undefined;
   /** Keyed by count: time at which the last receipt given for the hand-out first found no message. */
   readonly notFoundAt: Map<number, number>;

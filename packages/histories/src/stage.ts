@@ -6,7 +6,7 @@ export class BrokenPromise extends Error {
 }
 
 export interface Stage {
-  /** One monotonic clock for all clients, milliseconds. */
+  /** Reads the one monotonic clock of all clients, in milliseconds. */
   readonly nowMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
   /** `what` happened once more: "put ok", "take unknown". */

@@ -9,7 +9,7 @@
 import type { LeaseEpoch, Rules } from "@stamp/base";
 import { assert } from "@stamp/base";
 
-/** Taken immediately before a request is sent. */
+/** State of a request, taken immediately before it is sent. */
 export interface LeaseAttempt {
   readonly sentMonotonicMs: number;
   readonly sentSuspendedMs: number;

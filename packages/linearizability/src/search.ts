@@ -47,7 +47,7 @@ interface Placed {
 interface Configuration<State> {
   readonly state: State;
   readonly stateKey: string;
-  /** Under way and placed already: indexes, ascending. */
+  /** Operations under way that are placed already: indexes, ascending. */
   readonly early: readonly number[];
   /** Lost ones that were placed: indexes, ascending. */
   readonly used: readonly number[];

@@ -42,9 +42,9 @@ export class MemoryTable {
   #filling = -1;
   #filledBytes = 0;
   readonly #prng = new Prng(levelSeed);
-  /** Before the place of the last put, by level: rows of one transaction are often neighbours. */
+  /** Nodes before the place of the last put, by level: rows of one transaction are often neighbours. */
   readonly #path = new Int32Array(levelsMax);
-  /** Before what was looked for last. */
+  /** Node before the key that was looked for last. */
   #sought: Node = head;
   #levels = 1;
   #count = 0;

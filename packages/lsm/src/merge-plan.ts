@@ -10,7 +10,7 @@ export interface PlannedCheckpoint {
 export interface MergeLimits {
   /** Checkpoints a read may meet. */
   readonly checkpointsMax: number;
-  /** So many neighbours of one tier are merged. */
+  /** Number of neighbours of one tier that are merged together. */
   readonly tierWidth: number;
 }
 

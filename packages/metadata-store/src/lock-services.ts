@@ -22,7 +22,7 @@ const attemptMs = 1_000;
 const pauseMs = 100;
 /** A process without an answer for so long: do the others know another active one? In milliseconds. */
 const doubtAfterMs = 250;
-/** For so long after a process did not answer, it is doubted sooner, in milliseconds. */
+/** Time after a process did not answer in which it is doubted sooner, in milliseconds. */
 const silentForMs = 5_000;
 const doubtSilentAfterMs = 50;
 /** Calls that must not be made twice. Every other call has the same result when it is repeated. */

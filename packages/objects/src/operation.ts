@@ -249,7 +249,7 @@ export interface SetPageBlobProperties extends OnBlob, SetsMetadata {
 /** State of the copy that made a blob, or makes it. */
 export interface CopyState {
   readonly copyId: string;
-  /** Its URL, without secrets. */
+  /** URL of the source, without secrets. */
   readonly source: string;
   /** pending, success, aborted or failed. */
   readonly status: string;
@@ -331,7 +331,7 @@ export interface GetPageRanges extends OnBlobState {
   readonly startBytes: number;
   readonly endBytes?: number | undefined;
   readonly rangesMax: number;
-  /** Only what differs from this snapshot. */
+  /** Snapshot from which only the differences are asked for. */
   readonly previousStamp?: number | undefined;
 }
 

@@ -78,7 +78,7 @@ export interface BlobContent {
   /** Number of bytes that follow. Less than asked for when they lie in more than `contentPlacesMax` places. */
   readonly lengthBytes: number;
   readonly inline: Uint8Array;
-  /** In order. Of extent 0 (`zeroExtentId`): so many zeros. */
+  /** Places in order. Of extent 0 (`zeroExtentId`): so many zeros. */
   readonly places: readonly Place[];
 }
 
@@ -112,7 +112,7 @@ export type OperationResult =
       readonly case: "blobs";
       readonly value: {
         readonly entries: readonly ListedBlob[];
-        /** In place of `entries`, for an asker that takes it. */
+        /** Packed entries in place of `entries`, for an asker that takes them. */
         readonly packed?: Uint8Array | undefined;
         readonly nextMarker: string;
         readonly nextMarkerStamp: number;
@@ -133,7 +133,7 @@ export type OperationResult =
         readonly etag: string;
         readonly lastModifiedMs: number;
         readonly leaseId: string;
-        /** For break: seconds until the lease is broken. */
+        /** Time until a broken lease ends, in seconds. */
         readonly leftSeconds: number;
       };
     }

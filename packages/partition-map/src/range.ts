@@ -30,7 +30,7 @@ export interface Range {
   readonly high: Uint8Array;
   /** Raised by split, merge and move. */
   readonly rangeVersion: number;
-  /** Under which its streams are opened; larger than every earlier one. 0: never assigned. */
+  /** Owner epoch under which its streams are opened; larger than every earlier one. 0: never assigned. */
   readonly ownerEpoch: number;
   readonly streams: RangeStreams;
   /** Empty while nobody serves it. */
@@ -88,7 +88,7 @@ export function streamsOf(rangeId: string, table: ObjectTable): RangeStreams {
   };
 }
 
-/** Behind every key: they begin with the tag of a component. */
+/** Key behind every key: they begin with the tag of a component. */
 const afterAllKeys = Uint8Array.of(0xff);
 
 /** Returns where a walk over a range ends, exclusive. */

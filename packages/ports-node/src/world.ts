@@ -43,7 +43,7 @@ export interface NodeWorldOptions {
   /** Most memory of large frames that is kept for the next ones, in bytes; 8 MiB if not given. */
   readonly reusedBytesMax?: number;
   readonly rules?: Rules;
-  /** Given where the process is the role's own. */
+  /** Memory of the process, given where it is the role's own. */
   readonly memoryBytes?: number;
   /** Instead of ending the process; for several roles in one. */
   readonly onFatal?: (reason: string) => void;

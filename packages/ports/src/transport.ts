@@ -110,7 +110,7 @@ export const servedOpenly = <S extends DescService>(service: S, handlers: Handle
 });
 
 export interface Listener {
-  /** With the port that was bound when 0 was asked for. */
+  /** Address with the port that was bound when 0 was asked for. */
   readonly address: Address;
   /** Takes no new calls; cancels those in progress after `graceMs`, and returns how many it cancelled. */
   close(graceMs?: number): Promise<number>;

@@ -33,7 +33,7 @@ export interface PendingAppend<T> {
   readonly item: T;
   /** Payload length of each block. */
   readonly blocksBytes: readonly number[];
-  /** With frame headers: what it takes in an extent. */
+  /** Bytes that it takes in an extent, with frame headers. */
   readonly extentBytes: number;
   /** Place to which the append was sent last. */
   readonly at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
@@ -87,7 +87,7 @@ export type WindowEnd = "sealed" | { readonly extentId: number; readonly lengthB
 export class AppendWindow<T> {
   readonly #limits: WindowLimits;
   #state: State;
-  /** In flight, in offset order. */
+  /** Appends in flight, in offset order. */
   #sent: Entry<T>[] = [];
   #waiting: Entry<T>[] = [];
   #sentBytes = 0;

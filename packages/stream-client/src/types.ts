@@ -34,7 +34,7 @@ export interface ExtentChange {
 }
 
 export interface StreamClientOptions {
-  /** For measurements. */
+  /** Called at changes of the extent, for measurements. */
   readonly onExtentChange?: (change: ExtentChange) => void;
   readonly lockService: Address;
   /** An extent that would grow beyond it is left for the next one. Default 64 MiB. */

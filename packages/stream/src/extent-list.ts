@@ -12,7 +12,7 @@ export interface ListPiece {
 
 export class ExtentList {
   static readonly empty: ExtentList = new ExtentList([], []);
-  /** In order; the tail is not among them. */
+  /** Segments in order; the tail is not among them. */
   readonly segments: readonly ListPiece[];
   readonly tail: readonly ExtentId[];
   readonly length: number;

@@ -36,7 +36,7 @@ export interface ListRange {
 export interface StreamContent {
   readonly ownerEpoch: OwnerEpoch;
   readonly ranges: readonly ListRange[];
-  /** Made for this stream and owner, and in no list yet: it becomes the last extent of the list. */
+  /** Extent made for this stream and owner, and in no list yet: it becomes the last extent of the list. */
   readonly open?: ExtentId | undefined;
 }
 

@@ -10,7 +10,7 @@ import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
 import type { RecordChange, TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
-/** At most so many extents and segments are dropped in one transaction: it stays under 100 keys. */
+/** Most extents and segments that are dropped in one transaction: it stays under 100 keys. */
 export const dropsPerTransactionMax = 64;
 export const streamNameMax = 512;
 

@@ -24,9 +24,9 @@ export type SealAnswer =
 export interface SealPatience {
   /** Time from the first Fence after which two counting answers are enough, in milliseconds. */
   readonly withTwoMs: number;
-  /** With one. */
+  /** Time to wait if one intact replica has answered, in milliseconds. */
   readonly withOneMs: number;
-  /** With one, if every replica without an answer is unreachable. Each of them is asked about three times until then. */
+  /** The same if every replica without an answer is unreachable. Each of them is asked about three times until then. */
   readonly withOneReachableMs: number;
 }
 

@@ -27,7 +27,7 @@ export class Simulation {
   readonly log: EventLog;
   readonly network: Network;
   readonly failpoints: Failpoints;
-  /** For the body and for fault schedules. */
+  /** Random numbers for the body and for fault schedules. */
   readonly prng: Prng;
   readonly rules: Rules;
   /** Events that were run. */

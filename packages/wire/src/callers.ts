@@ -58,9 +58,9 @@ interface ServiceCallers {
 
 const table = <S extends DescService>(service: S, methods: MethodsOf<S>): ServiceCallers => ({ service, methods });
 
-/** They own streams, and append to them. */
+/** Roles that own streams and append to them. */
 const owners = ["partition-server", "partition-manager"] as const;
-/** They lead, or serve, by a lease. */
+/** Roles that lead, or serve, by a lease. */
 const leased = ["stream-manager", "partition-manager", "partition-server"] as const;
 const readers = [...owners, "front-end", "operator"] as const;
 /** A location service has a lock service of its own, with its own lease and its own records, and calls the stamps that it knows. */

@@ -68,7 +68,7 @@ export class Node {
   /** Files that can still be made on the disk, and that it can hold; undefined: no fixed number. */
   freeFiles: number | undefined;
   totalFiles: number | undefined;
-  /** When the journal has a disk of its own. */
+  /** Disk of the journal, if it has one of its own. */
   readonly journalDisk: Disk | undefined;
   journalFreeBytes = 0;
   #writtenAtLook = 0;

@@ -28,7 +28,7 @@ export interface DoorGateOptions {
 }
 
 export interface DoorFigures extends GateFigures {
-  /** Refused because too many of the same account were in progress. */
+  /** Requests refused because too many of the same account were in progress. */
   readonly refusedByShare: number;
 }
 

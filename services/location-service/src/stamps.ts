@@ -27,7 +27,7 @@ interface Seen {
   /** Reason why it did not answer; undefined: it did. */
   trouble: string | undefined;
   capacity: (Capacity & { readonly reportedMs: number }) | undefined;
-  /** Its accounts whose names are pinned to other stamps. */
+  /** Accounts of the stamp whose names are pinned to other stamps. */
   taken: readonly string[];
   accountsAskedMs: number | undefined;
   /** Accounts of which it still deletes what it had. */

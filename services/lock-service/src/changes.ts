@@ -12,7 +12,7 @@ interface Written {
 
 export class Changes {
   readonly #keysMax: number;
-  /** In order of versions; the front is cut off in steps. */
+  /** Writes in the order of their versions; the front is cut off in steps. */
   #written: Written[] = [];
   /** Transaction after which every change is known. */
   #completeAfter: number;

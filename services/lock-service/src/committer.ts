@@ -50,7 +50,7 @@ interface Undecided {
   readonly failure: Failed;
 }
 
-/** Between two attempts to write it. */
+/** Pause between two attempts to write it, in milliseconds. */
 const againMs = 20;
 
 /** Keys of the last transactions that are remembered: about 100 bytes each. */

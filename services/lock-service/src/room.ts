@@ -6,10 +6,10 @@
 import { type Failed, refused } from "@stamp/base";
 import { DiskError, type World } from "@stamp/ports";
 
-/** In so short a time nobody takes the whole reserve, nearly always. For a group that is there to write. */
+/** Time in which nobody takes the whole reserve, nearly always, in milliseconds. For a group that is there to write. */
 const knownForMs = 20;
 const kept = "room-kept";
-/** So many times the reserve has to be free for that file to be made. */
+/** Multiple of the reserve that has to be free for that file to be made. */
 const keepFrom = 3;
 const keepAgainMs = 60_000;
 /** Free inodes below which nothing is recorded: LevelDB makes files as it writes. */

@@ -18,7 +18,7 @@ import { partitionManagerHandlers } from "./server.ts";
 import { Term } from "./term/term.ts";
 
 const pauseAfterTermMs = 200;
-/** Between two looks at whether the metadata store went back. */
+/** Time between two looks at whether the metadata store went back, in milliseconds. */
 const ageEveryMs = 1_000;
 const ageTimeoutMs = 2_000;
 

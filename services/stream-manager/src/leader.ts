@@ -40,7 +40,7 @@ const dropsPerTransaction = 64;
 /** Longest wait for the reports of two nodes before a loaded map is acted on. */
 const hearForMs = 15_000;
 const hearAgainMs = 250;
-/** Between two looks at whether the store went back. */
+/** Time between two looks at whether the store went back, in milliseconds. */
 const ageEveryMs = 1_000;
 /** Extents with fewer replicas than they should have that are sealed in one tick, at most: their owners ask for the successors at once. */
 const thinPerTickMax = 4;

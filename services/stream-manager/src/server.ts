@@ -16,7 +16,7 @@ import { lacksOf, waitsOf } from "./leader.ts";
 const pageMax = 1_000;
 const locateMax = 10_000;
 const openedTogetherMax = 16;
-/** Kept from a caller's deadline for the way back: a tenth of it, at most this. Too late, he would never hear why. */
+/** Time kept from a caller's deadline for the way back, in milliseconds: a tenth of it, at most this. Too late, he would never hear why. */
 const answerMsMax = 100;
 
 /** Gives calls to the leading stream manager, and answers each before the deadline of its caller. */

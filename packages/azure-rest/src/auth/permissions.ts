@@ -20,7 +20,7 @@ const tagging = { adds: "t", role: "own", notAnonymous: true } as const;
 const protecting = { adds: "i", role: "own" } as const;
 const hidden = { notAnonymous: true } as const;
 
-/** In this order; of those with `instead` the last decides. */
+/** Permissions that widen an operation, in this order; of those with `instead` the last decides. */
 const blobWidenings: readonly Widening[] = [
   { operations: "all", header: "x-ms-tags", ...tagging },
   { operations: "all", header: "x-ms-if-tags", ...tagging },

@@ -16,9 +16,9 @@ export interface CustomerKey {
 }
 
 export interface CustomerKeys {
-  /** For the content of the blob that is written or read. */
+  /** Key for the content of the blob that is written or read. */
   readonly key: CustomerKey | undefined;
-  /** For the content of the blob that is copied from. */
+  /** Key for the content of the blob that is copied from. */
   readonly sourceKey: CustomerKey | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface KeyedRequest {
 const keyBytes = 32;
 const algorithm = "AES256";
 
-/** They may leave out the algorithm. */
+/** Operations that may leave out the algorithm. */
 const reads: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobProperties", "GetBlobMetadata"]);
 
 export function parseCustomerKeys(request: KeyedRequest, sha256: (bytes: Uint8Array) => Uint8Array): Parsed<CustomerKeys> {

@@ -36,7 +36,7 @@ export const policy: readonly string[] = ["x-ms-immutability-policy-until-date",
 export const expiry: readonly string[] = ["x-ms-expiry-option", "x-ms-expiry-time"];
 /** State that a write that makes a blob may set with it. */
 export const newState: readonly string[] = ["x-ms-tags", ...tier, ...policy, "x-ms-legal-hold"];
-/** Without the algorithm: clients name it with every request. */
+/** Headers of a customer's key, without the algorithm: clients name it with every request. */
 export const customerKey: readonly string[] = ["x-ms-encryption-key", "x-ms-encryption-key-sha256"];
 export const defaultScope: readonly string[] = ["x-ms-default-encryption-scope", "x-ms-deny-encryption-scope-override"];
 export const sourceKey: readonly string[] = [

@@ -22,7 +22,7 @@ export interface LeaseShown {
 
 export interface ListedContainer extends ContainerScope {
   readonly name: string;
-  /** In quotes. */
+  /** ETag in quotes. */
   readonly etag: string;
   readonly lastModifiedMs: number;
   readonly metadata: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export interface ListedContainer extends ContainerScope {
 
 export interface ListedBlobProperties {
   readonly name: string;
-  /** In quotes. */
+  /** ETag in quotes. */
   readonly etag: string;
   readonly lastModifiedMs: number;
   readonly createdMs: number;

@@ -94,7 +94,7 @@ export interface BlobOperationRow {
   readonly headers?: readonly string[];
   /** Snapshots and versions have it too. */
   readonly ofStates?: true;
-  /** Its content comes from a URL: it takes the headers of a source. */
+  /** True if its content comes from a URL: it takes the headers of a source. */
   readonly copies?: true;
   /** A condition may name several ETags; the reference answers a write that does with 400. */
   readonly severalEtags?: true;

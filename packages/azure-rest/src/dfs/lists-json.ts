@@ -15,7 +15,7 @@ export interface ShownPath {
   readonly createdMs: number;
   readonly owner: string;
   readonly group: string;
-  /** In symbolic form. */
+  /** Permissions in symbolic form. */
   readonly permissions: string;
 }
 

@@ -70,7 +70,7 @@ export function parseOwnership(headers: HttpHeaders): Parsed<Ownership> {
 
 export interface NewLease {
   readonly leaseId: string;
-  /** In seconds; -1 for a lease without end. */
+  /** Length of the lease in seconds; -1 for a lease without end. */
   readonly durationSeconds: number;
 }
 

@@ -62,7 +62,7 @@ interface Shown extends Conditional {
 }
 
 interface WrittenData {
-  /** In bytes. */
+  /** Position in bytes. */
   readonly position: number;
   readonly close: boolean;
   readonly lease: DataLease | undefined;

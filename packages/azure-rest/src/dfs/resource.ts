@@ -10,7 +10,7 @@ import { decodePercent } from "../target.ts";
 export interface DataLakeResource {
   /** Undefined: the account itself. */
   readonly filesystem: string | undefined;
-  /** Without slashes at its ends; empty: the root directory; undefined: the filesystem, if nothing in the query names its root. */
+  /** Path without slashes at its ends; empty: the root directory; undefined: the filesystem, if nothing in the query names its root. */
   readonly path: string | undefined;
 }
 

@@ -30,7 +30,7 @@ export const propertyBytesMax: number = 64 * 1024;
 export interface EntityBody {
   readonly partitionKey?: string;
   readonly rowKey?: string;
-  /** Without those that were null: they are not kept, and a merge leaves what is there. */
+  /** Properties without those that were null: they are not kept, and a merge leaves what is there. */
   readonly properties: readonly EdmProperty[];
 }
 

@@ -57,7 +57,7 @@ type Token =
   | { readonly kind: "constant"; readonly value: EdmValue };
 
 const precedences: Readonly<Record<string, number>> = { or: 1, and: 2, eq: 3, ne: 3, gt: 3, ge: 3, lt: 3, le: 3 };
-/** With the sides exchanged. */
+/** Each operator with the sides exchanged. */
 const mirrored: Readonly<Record<FilterOperator, FilterOperator>> = { eq: "eq", ne: "ne", gt: "lt", ge: "le", lt: "gt", le: "ge" };
 
 class FilterParser {

@@ -12,7 +12,7 @@
 import { SaxesParser } from "saxes";
 import { XmlDecoder } from "./xml-encoding.ts";
 
-/** Above the largest text that any body may have: a queue message of 64 KiB, each byte a reference. */
+/** Longest token, in bytes: above the largest text that any body may have, a queue message of 64 KiB whose bytes are all references. */
 export const xmlTokenBytesMax: number = 512 * 1024;
 export const xmlAttributesMax = 256;
 

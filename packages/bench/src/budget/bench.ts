@@ -28,7 +28,7 @@ const passes = 6;
  * a load of 5.
  */
 const loadMax = 10;
-/** Before anything is measured, since every operation shares most of its code with the first. */
+/** Time of warming up before anything is measured, since every operation shares most of its code with the first. */
 const firstWarmUpMs = 4_000;
 const warmUpMs = 500;
 const turnMs = 700;

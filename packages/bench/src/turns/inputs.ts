@@ -13,7 +13,7 @@ export interface Input {
   readonly name: string;
   /** Expected status; `false` if this benchmark does not check it. */
   readonly status: number | false;
-  /** Before each attempt, not measured. */
+  /** Called before each attempt; not measured. */
   readonly ready?: (attempt: number) => Promise<unknown>;
   /** Once. */
   readonly prepare?: () => Promise<void>;

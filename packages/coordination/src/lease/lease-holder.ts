@@ -31,7 +31,7 @@ export interface LeaseOptions {
 
 /** A task's knowledge of the lease that it runs under. */
 export interface HeldLease {
-  /** For the conditions of writes to the leased blob. */
+  /** Id of the lease for the conditions of writes to the leased blob. */
   readonly leaseId: string;
   /** Aborted before the lease could be given to somebody else, or when the caller aborts. */
   readonly signal: AbortSignal;

@@ -11,7 +11,7 @@ const quietMs = 3_000;
 
 export interface MetadataCopy {
   readonly node: string;
-  /** In the folder of the node. */
+  /** Path in the folder of the node. */
   readonly path: string;
   /** Number of the last transaction that the copy has. */
   readonly version: number;

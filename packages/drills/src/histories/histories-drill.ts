@@ -26,7 +26,7 @@ export interface HistoriesReport {
 }
 
 export interface HistoriesOptions {
-  /** At least; the faults take about 50 s. */
+  /** Least time of the clients' work; the faults take about 50 s. */
   readonly workMs?: number;
   readonly seed?: number;
   readonly onEntry?: (entry: TimelineEntry) => void;

@@ -11,7 +11,7 @@ import { judgedInto, judgeHistory, stageInto } from "./real-stage.ts";
 const clientCount = 3;
 const pauseMaxMs = 60;
 const healedWithinMs = 60_000;
-/** Before and after the writers' names, so that they are in different ranges when those are split. */
+/** Names before and after the writers' names, so that they are in different ranges when those are split. */
 const places = ["drill-0", "drill-z"];
 const names = ["a", "m", "z"];
 

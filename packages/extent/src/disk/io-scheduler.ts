@@ -54,9 +54,9 @@ export type IoEffect<T> =
 /** Why nothing more is given to the disk: too much is expected to be in hand, one takes too long, or enough are in hand. */
 export type IoBound = "expected" | "overdue" | "hands";
 
-/** Since the start, for people. */
+/** Figures since the start, for people. */
 export interface IoFigures {
-  /** Given to the disk; what they waited for that, together and at most. */
+  /** Operations given to the disk, and what they waited for that, together and at most. */
   readonly classes: Readonly<Record<IoClass, { readonly started: number; readonly waitedMs: number; readonly waitedMsMax: number }>>;
   /** Had to wait when they came, by what stood in the way. */
   readonly heldBack: Readonly<Record<IoBound, number>>;
@@ -76,7 +76,7 @@ export class IoScheduler<T> {
   readonly #rules: Rules;
   readonly #limits: IoLimits;
   readonly #queues: Readonly<Record<Queued, IoOperation<T>[]>> = { append: [], read: [], repair: [], scrub: [] };
-  /** In the order of their start. */
+  /** Operations in hand, in the order of their start. */
   readonly #inHand: Set<IoOperation<T>> = new Set();
   #unitsInHand = 0;
   #queuedUnits = 0;

@@ -44,7 +44,7 @@ export function payloadBytesOf(totalBytes: number): number | undefined {
 export interface FrameHeader {
   readonly payloadBytes: number;
   readonly headerBytes: number;
-  /** One per chunk of the payload. */
+  /** Checksum of each chunk of the payload. */
   readonly chunkChecksums: Uint32Array;
 }
 

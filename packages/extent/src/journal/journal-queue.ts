@@ -18,7 +18,7 @@ export interface WaitingRecord<T> {
 interface Entry<T> extends WaitingRecord<T> {
   readonly number: number;
   held: boolean;
-  /** It fails for this as soon as it is not held any more. */
+  /** Reason for which it fails as soon as it is not held any more. */
   failing: string | undefined;
 }
 

@@ -12,13 +12,13 @@ export interface InFlight<T> {
 }
 
 export interface WindowEffects<T> {
-  /** In offset order. */
+  /** Appends acknowledged, in offset order. */
   readonly acknowledged: readonly InFlight<T>[];
   readonly failed: readonly InFlight<T>[];
 }
 
 interface Entry<T> extends InFlight<T> {
-  /** One bit per replica. */
+  /** Replicas that hold it, one bit each. */
   holders: number;
 }
 

@@ -12,7 +12,7 @@ export interface LogPositions {
   readonly shippedBytes: number;
 }
 
-/** For each second. */
+/** Rates per second. */
 export type ShippingRates = LogPositions;
 
 export const noRates: ShippingRates = { writtenCommits: 0, writtenBytes: 0, shippedCommits: 0, shippedBytes: 0 };

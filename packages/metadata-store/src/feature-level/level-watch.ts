@@ -14,7 +14,7 @@ import { FeatureLevels, toWire } from "@stamp/wire";
 import { LeaderCalls } from "../leader-calls.ts";
 import { processVersions } from "./process-versions.ts";
 
-/** Between two announcements. */
+/** Time between two announcements, in milliseconds. */
 const announceEveryMs = 10_000;
 /** While the level is not known, or was not answered. */
 const announceAgainMs = 1_000;

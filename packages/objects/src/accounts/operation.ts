@@ -12,7 +12,7 @@ export interface Account {
    * account.
    */
   readonly configuredDigest: Uint8Array;
-  /** In order of their names. */
+  /** Scopes in the order of their names. */
   readonly encryptionScopes: readonly EncryptionScope[];
   readonly createdMs: number;
   /** Role of the account at this stamp, as @stamp/geo writes it. Empty: the stamp is primary and has no second one. */
@@ -57,7 +57,7 @@ export interface ChangeAccount {
   readonly delegationSecret?: Uint8Array | undefined;
   readonly configuredDigest?: Uint8Array | undefined;
   readonly serviceProperties: Readonly<Record<string, string>>;
-  /** Added if the account has none of this name; else that one stays as it is. */
+  /** Scope that is added if the account has none of this name; else that one stays as it is. */
   readonly newEncryptionScope?: EncryptionScope | undefined;
   readonly encryptionScopeState?: Omit<EncryptionScope, "key"> | undefined;
   readonly geoRole?: string | undefined;

@@ -107,7 +107,7 @@ export class AccountSeals implements Seals {
   }
 }
 
-/** For who has no master key. */
+/** Seals for who has no master key: nothing is sealed. */
 export const noSeals: Seals = {
   seal: () => undefined,
   open: (account, sealed) => missing(account, masterKeyIdIn(sealed), []),

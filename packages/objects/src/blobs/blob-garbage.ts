@@ -33,7 +33,7 @@ import { ContentUsers } from "./state/content-users.ts";
 import { decodeHead, type HeadState } from "./state/head-row.ts";
 import { decodeStaging, isGivenUp } from "./state/staging-rows.ts";
 
-/** So long after its time is over nobody's clock thinks that a state may still be restored. */
+/** Time after its end at which nobody's clock thinks that a state may still be restored, in milliseconds. */
 export const purgeMarginMs = 3_600_000;
 /** Bytes of rows that one commit purges. */
 const purgedBytesMax = 1024 * 1024;

@@ -111,7 +111,7 @@ function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, 
   const protection = value.snapshots === "only" || version ? undefined : protectionOf(head, context);
   if (protection) return fail(protection);
   const retentionDays = context.policy.deleteRetentionDays;
-  // Without the blob nobody could take them back before their time is over.
+  // Without the blob nobody could undelete its softly deleted snapshots before their time is over.
   const goesForGood = !value.snapshots && !version && retentionDays === 0;
   if (goesForGood && (yield* hasDeletedSnapshot(context, prefix))) return fail("SnapshotsPresent");
   const users = new ContentUsers();

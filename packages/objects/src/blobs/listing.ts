@@ -174,7 +174,7 @@ interface Name<State> {
   hasVersions: boolean;
 }
 
-/** Behind every stamp that is ever given: the blob itself. */
+/** Timestamp behind every one that is ever given: it stands for the blob itself. */
 const baseStamp = Number.MAX_SAFE_INTEGER;
 
 class Page<State extends HeadFacts> {

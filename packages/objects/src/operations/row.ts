@@ -17,7 +17,7 @@ export interface OperationRow<Value> {
   readonly plan: (value: Value, context: PlanContext) => Plan;
   /** Whether it may go on in one range after the other. Absent: it is in one. */
   readonly overRanges?: true | ((value: Value) => boolean);
-  /** Its `body` goes to the stream of blob data when it has more bytes inside than this. Absent: it has no body. */
+  /** Most bytes of its `body` that stay in the row; more go to the stream of blob data. Absent: it has no body. */
   readonly inlineBytesMax?: number;
   /** Many of one lock key are decided before the first of them is durable: each sees what those before it decided. */
   readonly pipelined?: true | ((value: Value) => boolean);

@@ -30,7 +30,7 @@ export function* getMessages(value: GetMessages, context: PlanContext): Plan {
   const edit = yield* upkept(value.queue, context);
   const { found, more } = yield* visible(edit, value.count, true);
   const messages: Message[] = [];
-  // One for all of them: they go to one client.
+  // One receipt secret for all messages of the answer: they go to one client.
   const receiptSecret = found.length > 0 ? context.receiptSecret() : emptyBytes;
   for (const [index, { facts, at }] of found.entries()) {
     const taken = { ...facts, receiptSecret, dequeueCount: Math.min(facts.dequeueCount + 1, dequeueCountMax) };

@@ -20,7 +20,7 @@ export interface PutMessage {
   /** Text as it came, after unescaping. */
   readonly text: string;
   readonly visibilityTimeoutSeconds: number;
-  /** At least 1, or -1: it never expires. */
+  /** Time to live: at least 1 second, or -1: it never expires. */
   readonly timeToLiveSeconds: number;
 }
 

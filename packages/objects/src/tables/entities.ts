@@ -9,7 +9,7 @@ import { decodeEntity, type EntityState, encodeEntity, entityBytes, entityBytesM
 import { entityKey, partitionPrefix } from "./keys.ts";
 import type { ChangeEntities, Entity, EntityChange, EntityProperties, GetEntity } from "./operation.ts";
 
-/** In one transaction. */
+/** Most changes in one transaction. */
 export const changesMax = 100;
 
 export function* changeEntities(value: ChangeEntities, context: PlanContext): Plan {

@@ -25,7 +25,7 @@ const stateOf = (row: RowCursor): EntityState => ({
 /** Returns the number of properties of a row, without reading them. Throws as decodeEntity does. */
 export const propertyCount = (bytes: Uint8Array): number => cursor.read(bytes, (row) => row.entries(entitySchema.properties));
 
-/** Without PartitionKey, RowKey and Timestamp. */
+/** Most properties of an entity, without PartitionKey, RowKey and Timestamp. */
 export const propertiesMax = 252;
 export const entityBytesMax: number = 1024 * 1024;
 

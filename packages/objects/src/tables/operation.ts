@@ -38,7 +38,7 @@ export interface EntityChange {
   readonly action: EntityAction;
   readonly rowKey: string;
   readonly properties: EntityProperties;
-  /** For replace, merge and delete: timestamp that the entity must have; undefined for any (If-Match: *). */
+  /** Timestamp that the entity of a replace, merge or delete must have; undefined for any (If-Match: *). */
   readonly ifTimestamp?: bigint | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface QueryEntities {
 
 export interface ListTables {
   readonly account: string;
-  /** Over the property TableName. */
+  /** Filter over the property TableName. */
   readonly filter: readonly FilterTerm[];
   /** The name that was looked at last; empty: from the start. */
   readonly after: string;
@@ -105,7 +105,7 @@ interface Page {
 
 export interface EntityPage extends Page {
   readonly entities: readonly Entity[];
-  /** In place of `entities`, if it was asked for: packed-entities.ts. */
+  /** Packed rows in place of `entities`, if they were asked for: packed-entities.ts. */
   readonly rows?: Uint8Array<ArrayBuffer> | undefined;
   /** Last key that was looked at, whether it matches the filter or not; undefined if none. */
   readonly last?: EntityKey | undefined;

@@ -43,7 +43,7 @@ class LevelStore implements KeyValue {
   readonly #name: string;
   #level: Level;
   #last: Promise<void> = Promise.resolve();
-  /** On their way: they end by themselves. */
+  /** Number of reads on their way: they end by themselves. */
   #gets = 0;
   #noGets = (): void => {};
   /** Whoever reads one may do other things between. */

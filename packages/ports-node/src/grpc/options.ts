@@ -20,7 +20,7 @@ export interface GrpcLimits {
   readonly reconnectMaxMs: number;
   readonly keepAliveEveryMs: number;
   readonly keepAliveTimeoutMs: number;
-  /** Within which a connection has to prove that it belongs to the stamp. */
+  /** Time within which a connection has to prove that it belongs to the stamp, in milliseconds. */
   readonly proveTimeoutMs: number;
   /** Connections that have not, at a listening port; HTTP/2 and plain ones each. */
   readonly unprovenMax: number;
@@ -32,7 +32,7 @@ export interface GrpcLimits {
    * seconds. None if `reusedBytesMax` is 0.
    */
   readonly reusedAnswerBytesMax: number;
-  /** For calls of plain gRPC that come without a deadline. */
+  /** Deadline for calls of plain gRPC that come without one, in milliseconds. */
   readonly defaultTimeoutMs: number;
 }
 

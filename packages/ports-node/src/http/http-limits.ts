@@ -3,7 +3,7 @@ export interface HttpLimits {
   readonly headerBytesMax: number;
   /** Bytes of all heads that have not come to their end: beyond, the address that holds most loses its largest connections. */
   readonly headBytesMax: number;
-  /** When so many are open, one of the address with most gives way to a new one (@stamp/base, connection-places.ts). */
+  /** Most open connections of the port. At this number one of the address with most gives way to a new one (@stamp/base, connection-places.ts). */
   readonly connectionsMax: number;
   /** Connections from one address at most: beyond, its own oldest idle one gives way. */
   readonly connectionsPerAddressMax: number;
@@ -14,7 +14,7 @@ export interface HttpLimits {
   readonly pipelinedMax: number;
   /** Requests of all connections that are not served, and held until their connections end. One more ends its connection at once. */
   readonly ignoredMax: number;
-  /** Within which the whole header of a request must be there. */
+  /** Time within which the whole header of a request must be there, in milliseconds. */
   readonly headerTimeoutMs: number;
   /** How long a connection without a request is kept. */
   readonly keepAliveTimeoutMs: number;

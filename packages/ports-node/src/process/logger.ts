@@ -43,7 +43,7 @@ class NodeLogger implements Logger {
 
 export interface NodeLoggerOptions {
   readonly level?: LogLevel;
-  /** Added to every line. */
+  /** Fields that are added to every line. */
   readonly fields?: LogFields;
   /** A file to append to instead of standard output. */
   readonly file?: string;

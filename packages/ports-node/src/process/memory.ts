@@ -15,7 +15,7 @@ const sinceV8Major = 14;
 
 const growthBytes = 48 * 1024 * 1024;
 const growingPercentMax = 200;
-/** Below, V8's own judgement (0) allows about as much or more. */
+/** Least growth that is set, in percent: below it V8's own judgement (0) allows about as much or more. */
 const growingPercentMin = 60;
 
 type SetFlag = (flag: string) => void;

@@ -56,7 +56,7 @@ export interface ProcessFigures {
   readonly certificates: readonly ServedCertificate[];
   /** Facts about the stamp's secret; undefined where nothing is proven. */
   readonly secret?: SecretFacts | undefined;
-  /** Its certificate for other processes; undefined without TLS between them. */
+  /** Figures of its certificate for other processes; undefined without TLS between them. */
   readonly peer?: PeerFigures | undefined;
 }
 

@@ -21,7 +21,7 @@ export interface SystemTimes {
 const keptMs = 100;
 /** The distance changes by less without a step: the wall clock is read in whole milliseconds. */
 const stepMinMs = 5;
-/** Both clocks were read at one moment when this little passed meanwhile. */
+/** Longest time between the readings of two clocks that count as one moment, in milliseconds. */
 const exactMs = 2;
 const readingsMax = 10;
 

@@ -12,10 +12,10 @@ export interface OidcOptions {
   readonly rolesClaim: string;
   /** True if the issuer's documents may be had over plain HTTP from another machine. Whoever is between the two could give other keys. */
   readonly plainHttp?: boolean;
-  /** Told to whoever shows no token; "" for the issuer itself. */
+  /** URL that is told to whoever shows no token; "" for the issuer itself. */
   readonly authorizationUri: string;
   readonly clock: Clock;
-  /** For tests. */
+  /** Replaces fetch in tests. */
   readonly fetch?: typeof fetch;
 }
 

@@ -17,7 +17,7 @@ export type TokenCheck =
   | { readonly kind: "unavailable"; readonly reason: string };
 
 export interface TokenIssuer {
-  /** For WWW-Authenticate: where a token can be had. */
+  /** URL for WWW-Authenticate where a token can be had. */
   readonly authorizationUri: string;
   readonly audience: string;
   verify(token: string): Promise<TokenCheck>;

@@ -18,11 +18,11 @@ export interface OutgoingRequest {
 }
 
 export interface OutgoingOptions {
-  /** Until the head of the answer is there, with finding the host and connecting to it. */
+  /** Time until the head of the answer is there, with finding the host and connecting to it, in milliseconds. */
   readonly timeoutMs: number;
-  /** Until the whole body is there, counted from its head. */
+  /** Time from the head until the whole body is there, in milliseconds. */
   readonly bodyTimeoutMs: number;
-  /** Within which the next bytes of the body come. */
+  /** Time within which the next bytes of the body come, in milliseconds. */
   readonly idleTimeoutMs: number;
   readonly signal?: AbortSignal;
   /**

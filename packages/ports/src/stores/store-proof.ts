@@ -21,7 +21,7 @@ export const markSlotBytes = 4_096;
 export const markBytes: number = 2 * markSlotBytes;
 
 export interface StoreProof {
-  /** Made when the store was; 16 bytes. A store that was restored or made anew is of another one. */
+  /** Lineage made when the store was; 16 bytes. A store that was restored or made anew is of another one. */
   readonly lineage: Uint8Array;
   /** Number of the last batch, from 1; 0 before the first. */
   readonly sequence: number;

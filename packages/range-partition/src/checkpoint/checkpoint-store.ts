@@ -9,7 +9,7 @@ import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Checkpoint, forgetBlocks, type Storage } from "./checkpoint-reader.ts";
 import { MergePace, type RestTimes } from "./merge-pace.ts";
 
-/** At most, but for a block that is larger alone. */
+/** Size of one append, at most, but for a block that is larger alone. */
 const appendBytes = 512 * 1024;
 /** Blocks of a checkpoint are on their way for as long as it takes, also until disks have room again; only the end of ownership ends it. */
 const appendTimeoutMs = Number.POSITIVE_INFINITY;

@@ -39,7 +39,7 @@ export interface Frozen {
   readonly table: MemoryTable;
   /** Sequence of the last commit before the table was frozen. A parent's commits may all be outside of it. */
   readonly lastSequence: number;
-  /** Behind its last commit: the log from here on holds everything after it. */
+  /** Place behind its last commit: the log from here on holds everything after it. */
   readonly logStart: LogPlace;
   readonly lastTicket: number;
 }

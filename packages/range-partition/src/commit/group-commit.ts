@@ -19,7 +19,7 @@ import type { RowWrite } from "../types.ts";
 export interface Committed {
   readonly firstSequence: number;
   readonly transactions: readonly (readonly RowWrite[])[];
-  /** In the log, when it is durable there. */
+  /** Place in the log, when it is durable there. */
   readonly place?: Place;
   /** Size of the record in the log, in bytes. */
   readonly bytes: number;
@@ -27,7 +27,7 @@ export interface Committed {
 
 /** Commits of a leaving partition that are decided and not durable. */
 export interface Undurable {
-  /** In their order. */
+  /** Writes in their order. */
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
   /** Sequence of the last of these commits, or of the last durable one if there are none. */

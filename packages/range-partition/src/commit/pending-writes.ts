@@ -19,7 +19,7 @@ interface Generation {
   unapplied: number;
 }
 
-/** Above every sequence of the log, so that these rows win over those. */
+/** First sequence of pending writes: above every one of the log, so that these rows win over those. */
 const firstSequence = 2 ** 52;
 
 const emptyGeneration = (): Generation => ({ table: undefined, unread: [], unapplied: 0 });

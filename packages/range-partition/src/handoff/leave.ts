@@ -15,7 +15,7 @@ export interface HandoffRecord {
 }
 
 export interface Left extends HandoffRecord {
-  /** Since then writes wait. */
+  /** Time since which writes wait. */
   readonly heldSinceMs: number;
   /** How long they waited for what was being decided, and for the rest. */
   readonly drainMs: number;

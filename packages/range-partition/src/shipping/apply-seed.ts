@@ -49,7 +49,7 @@ export interface SeedPart {
   readonly low: Uint8Array;
   /** Exclusive; as `low`. */
   readonly high: Uint8Array;
-  /** In key order. */
+  /** Rows in key order. */
   readonly rows: readonly Row[];
   /** The part is a piece of one PartitionName. The first piece begins at `name`. */
   readonly piece?: { readonly name: Uint8Array; readonly isLast: boolean } | undefined;

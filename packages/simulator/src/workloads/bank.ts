@@ -19,7 +19,7 @@ import type { Tally } from "./run/workload.ts";
 const workMs = 40_000;
 const pauseMaxMs = 400;
 const readyWithinMs = 60_000;
-/** After the last fault everything is served, and no split or merge is left, within this. */
+/** Time within which, after the last fault, everything is served and no split or merge is left. */
 const healedWithinMs = 60_000;
 const openingBalance = 100;
 const pagesMax = 40;

@@ -27,7 +27,7 @@ const operationsPerClient = 50;
 const pauseMaxMs = 1_000;
 const workMs = (operationsPerClient * pauseMaxMs) / 2;
 const readyWithinMs = 60_000;
-/** After the last fault everything is served again within this. */
+/** Time within which everything is served again after the last fault. */
 const healedWithinMs = 60_000;
 /**
  * Largest incarnation, as commits of a run count; a key with one may lie between what a deleted container held and what

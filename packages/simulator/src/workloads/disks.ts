@@ -20,7 +20,7 @@ import type { Tally } from "./run/workload.ts";
 const stream = "one";
 const readyWithinMs = 60_000;
 const fillMs = 4_000;
-/** Until all that was appended is in files, and every extent but the last is sealed. */
+/** Time until all that was appended is in files, and every extent but the last is sealed. */
 const settleMs = 5_000;
 const workMs = 12_000;
 const readWithinMs = 1_500;

@@ -22,7 +22,7 @@ const readyWithinMs = 60_000;
 const healedWithinMs = 120_000;
 const containers = ["one", "two", "three", "four", "five"] as const;
 const attacksMax = 3;
-/** Between two deletions of containers by one who does nothing else. */
+/** Longest pause between two deletions of containers by one who does nothing else. */
 const deletionPauseMaxMs = 20;
 const incarnationsMax = 40;
 

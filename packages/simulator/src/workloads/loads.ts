@@ -25,9 +25,9 @@ const readyWithinMs = 60_000;
 const servedWithinMs = 150_000;
 const readBackWithinMs = 30_000;
 const lookEveryMs = 100;
-/** Until its lease is over and its ranges are served by others. */
+/** Time until its lease is over and its ranges are served by others. */
 const awayMs = { least: 8_000, more: 12_000 } as const;
-/** Until it has a lease, and is being given ranges. */
+/** Time until it has a lease, and is being given ranges. */
 const joinsMs = 10_000;
 
 interface RangeFact {

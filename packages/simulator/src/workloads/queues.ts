@@ -18,7 +18,7 @@ const operationsPerClient = 70;
 const pauseMaxMs = 700;
 const workMs = (operationsPerClient * pauseMaxMs) / 2;
 const readyWithinMs = 60_000;
-/** After the last fault everything is served again, and every message is found, within this. */
+/** Time within which, after the last fault, everything is served again and every message is found. */
 const healedWithinMs = 120_000;
 const queues = ["left", "right"] as const;
 /** Largest incarnation, as commits count until the queues are made. */

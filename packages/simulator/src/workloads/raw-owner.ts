@@ -34,7 +34,7 @@ interface Window {
 export interface OwnerHabits {
   /** How long it asks the stream manager again and again for one thing before that is a promise broken. */
   readonly patienceMs?: number;
-  /** It rests for up to so long between appends, at times. */
+  /** Longest rest between appends, at times. */
   readonly restMs?: number;
 }
 
@@ -50,7 +50,7 @@ export class RawOwner {
   readonly #judge: StreamJudge;
   readonly #manager: LeaderCalls;
   #window: Window | undefined;
-  /** In order, the first not yet known to be in the list. */
+  /** Appends in order, the first not yet known to be in the list. */
   #pending: Pending[] = [];
   #sequence = 0;
   #sent = 0;

@@ -27,7 +27,7 @@ const streams = ["one", "second"];
 export const owners: readonly string[] = ["owner-1", "owner-2", "owner-3"];
 const usualWorkMs = 25_000;
 const readyWithinMs = 60_000;
-/** After the last fault every stream is owned again within this. */
+/** Time within which every stream is owned again after the last fault. */
 const healedWithinMs = 60_000;
 /**
  * After the last fault every extent has all its copies, sealed and the same, within this. Replicas of a node that is away for a minute are

@@ -26,7 +26,7 @@ export interface FragmentRange {
   readonly profile: Profile;
   readonly sealedLengthBytes: number;
   readonly index: number;
-  /** In the fragment's content. */
+  /** Position in the fragment's content. */
   readonly offsetBytes: number;
   readonly lengthBytes: number;
 }

@@ -33,7 +33,7 @@ interface Page {
 export class FileState {
   readonly #pages = new Map<number, Page>();
   readonly #dirty = new Set<number>();
-  /** Taken for clean by mistake. */
+  /** Pages taken for clean by mistake. */
   readonly #forgotten = new Set<number>();
   #sizeBytes = 0;
   #durableSizeBytes = 0;

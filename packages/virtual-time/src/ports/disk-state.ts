@@ -67,7 +67,7 @@ export class SimDiskState {
   #names = new Map<string, FileState>();
   #durableNames = new Map<string, FileState>();
   #changes: NameChange[] = [];
-  /** They stay when the last name in them is gone. */
+  /** Folders, which stay when the last name in them is gone. */
   readonly #folders = new Set<string>();
   readonly #pendingAtomic = new Map<FileState, string>();
   readonly #planned: { operation: DiskOperation; kind: DiskErrorKind; pathPart: string }[] = [];

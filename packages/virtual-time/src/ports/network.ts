@@ -13,12 +13,12 @@ import type { Incarnation } from "../kernel/process.ts";
 import type { Pipe } from "./pipe.ts";
 
 export interface NetworkOptions {
-  /** One way, in microseconds: uniform between the two, and with `slowChance` up to `slowUs` more. */
+  /** Time of one way, in microseconds: uniform between the two, and with `slowChance` up to `slowUs` more. */
   readonly delayMinUs: number;
   readonly delayMaxUs: number;
   readonly slowChance: number;
   readonly slowUs: number;
-  /** Per message. */
+  /** Chance that a message breaks the connection. */
   readonly breakChance: number;
   readonly silenceChance: number;
   /** A connection on which nothing comes through for this long is given up. */

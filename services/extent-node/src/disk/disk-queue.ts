@@ -32,11 +32,11 @@ export class DiskQueue {
   readonly #world: World;
   readonly #scheduler: IoScheduler<Item>;
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined;
-  /** Refused since the start, because they would have come too late or too many waited. */
+  /** Operations refused since the start, because they would have ended too late or too many waited. */
   refused = 0;
-  /** Since the start: of the journal, of appends and of clients' reads. */
+  /** Operations of the journal, of appends and of clients' reads since the start. */
   clientOperations = 0;
-  /** Left out because their caller had gone when their turn came. */
+  /** Operations left out because their caller had gone when their turn came. */
   cancelled = 0;
 
   constructor(world: World, limits?: IoLimits) {

@@ -42,10 +42,10 @@ export class ExtentFiles {
   readonly #openMax: number;
   readonly #queue: DiskQueue;
   readonly #identity: { readonly stampId: string; readonly diskId: string };
-  /** In order of last use. */
+  /** Open files, in the order of their last use. */
   readonly #handles: Map<string, Handle> = new Map();
   readonly #generations: Map<string, number> = new Map();
-  /** Since the start. */
+  /** Bytes written since the start. */
   writtenBytes = 0;
   /** Extent files that are known to be there, name included; only of open handles. */
   readonly #present: Set<string> = new Set();

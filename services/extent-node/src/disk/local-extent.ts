@@ -22,11 +22,11 @@ export interface AppendWaiter {
 
 export class LocalExtent {
   replica: Replica;
-  /** On the primary, while it takes appends. */
+  /** Window of a primary, while it takes appends. */
   window: PrimaryWindow<AppendWaiter> | undefined;
-  /** In offset order, contiguous. */
+  /** Appends that are not in the file yet, in offset order, contiguous. */
   pending: PendingAppend[] = [];
-  /** Below it the extent file has everything. */
+  /** Position below which the extent file has everything. */
   flushedBytes: number;
   /** Present for extents written by this process; loaded on demand for others. */
   index: BlockIndex | undefined;
@@ -35,9 +35,9 @@ export class LocalExtent {
   /** True if the file was written since it was last synced. */
   syncNeeded = false;
   removed = false;
-  /** To be done on the file before anything else is written to it. */
+  /** Work to be done on the file before anything else is written to it. */
   before: (() => Promise<void>) | undefined;
-  /** One flush at a time. */
+  /** The flush under way: one at a time. */
   flushing: Promise<void> | undefined;
   /** Seal, copy and delete of one extent run one after another. */
   control: Promise<unknown> = Promise.resolve();

@@ -10,7 +10,7 @@ import type { ExtentId } from "@stamp/base";
 const versionsMax = 100_000;
 
 export class DeletedVersions {
-  /** In order of deletion. */
+  /** Versions in the order of their deletion. */
   readonly #versions = new Set<string>();
   readonly #max: number;
 

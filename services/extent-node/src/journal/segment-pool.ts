@@ -49,7 +49,7 @@ export class SegmentPool {
   /** Oldest first. */
   readonly #written: Segment[] = [];
   #reserve: Segment | undefined;
-  /** Given out. */
+  /** Segment that was given out and is filled now. */
   #current: Segment | undefined;
   #made = 0;
   #making: Promise<void> | undefined;

@@ -12,7 +12,7 @@ import { type KeptCopy, staying, whyNotKept } from "./copies-kept.ts";
 
 export const metadataCopiesFolder = "metadata-copies";
 const incoming = `${metadataCopiesFolder}/incoming`;
-/** For a whole snapshot, however long it takes to take. */
+/** Time for a whole snapshot, however long it takes to take, in milliseconds. */
 const readTimeoutMs = 600_000;
 /** A failure that lasts is logged again. */
 const warnEveryMs = 300_000;
@@ -27,7 +27,7 @@ export interface MetadataCopyFacts {
   /** The newest one here; 0: none. */
   readonly version: number;
   readonly takenAtMs: number;
-  /** Since the lock service last gave a copy or said that there is no newer one, in milliseconds. */
+  /** Time since the lock service last gave a copy or said that there is no newer one, in milliseconds. */
   readonly ageMs: number;
   /** Attempts that failed since then. */
   readonly failures: number;

@@ -10,7 +10,7 @@ import { type ExtentFiles, extentPath } from "../disk/extent-files.ts";
 import type { ExtentTable } from "../disk/table.ts";
 import { progress } from "./progress.ts";
 
-/** In one write to the table. */
+/** Most operations in one write to the table. */
 const operationsMax = 1_000;
 
 interface Run {

@@ -15,7 +15,7 @@ const syncBytesBesideClients = 1024 * 1024;
 
 /** Gives the content of an extent from somewhere else than a replica. */
 export interface RawSource {
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string;
   /** Returns exactly these bytes of the extent's address space. */
   read(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>>;

@@ -43,7 +43,7 @@ export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
 export interface AccountsOptions {
   readonly accountCacheMs: number;
   readonly accountsMax: number;
-  /** For whom the key that everybody knows is good. */
+  /** Requests for which the key that everybody knows is good. */
   readonly wellKnownKey: "everybody" | "thisMachine" | "nobody";
   readonly lookupTimeoutMs: number;
   readonly lastSyncMs: LastSyncMs;

@@ -66,7 +66,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
   #first: Uint8Array | undefined;
   /** Attempts in a row that brought no byte. */
   #emptyAttempts = 0;
-  /** Taken of the budget: the piece, and what is read ahead; of the room of large pieces: what the last one has beyond a small one. */
+  /** Bytes taken of the budget: the piece, and what is read ahead; of the room of large pieces: what the last one has beyond a small one. */
   #pieceHeld = 0;
   #largeHeld = 0;
   #aheadHeld = 0;

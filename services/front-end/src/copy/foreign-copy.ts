@@ -17,7 +17,7 @@ import type { LocatedBlob, Objects } from "../objects/objects.ts";
 import type { ForeignContent, ForeignLimits, ForeignSource } from "./foreign-sources.ts";
 
 export interface ForeignCopy {
-  /** With all that is secret in it. */
+  /** URL with all that is secret in it. */
   readonly url: string;
   readonly etag: string;
   readonly totalBytes: number;
@@ -45,7 +45,7 @@ export interface ForeignStepOptions {
   readonly position: number;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** With every piece that arrived: whether to go on. */
+  /** Called with every piece that arrived; tells whether to go on. */
   readonly onChunk: () => Promise<boolean>;
   /** Keeps what was put until it is committed. */
   readonly pins: UploadPins;

@@ -51,7 +51,7 @@ interface Held {
   hits: number;
   /** Sum of the shares since the last hit, from 0 to 1. */
   shared: number;
-  /** For a throttle: requests that may pass now, at most a second's. */
+  /** Tokens of a throttle: requests that may pass now, at most a second's. */
   tokens: number;
   filledMs: number;
 }

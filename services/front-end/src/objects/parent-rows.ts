@@ -10,9 +10,9 @@ import type { CallLimits, ResultKind } from "../routing/router.ts";
 export type ReadParentRow = (account: string, name: string, limits: CallLimits) => Promise<Outcome<ResultKind>>;
 
 interface Reading {
-  /** In flight. */
+  /** The read in flight. */
   readonly current: Promise<Outcome<ResultKind>>;
-  /** Sent when that one is answered, for all that came meanwhile. */
+  /** The read that is sent when that one is answered, for all that came meanwhile. */
   next: Promise<Outcome<ResultKind>> | undefined;
 }
 

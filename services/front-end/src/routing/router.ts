@@ -56,7 +56,7 @@ type Repeat = "never" | "soon" | "elsewhere";
 /** Where bytes were put, and for how long they stay there though nothing refers to them. */
 export interface Written {
   readonly places: readonly Place[];
-  /** In milliseconds; 0: not said. */
+  /** Term in milliseconds; 0: not said. */
   readonly pinTermMs: number;
   /** Vouches for the bytes; empty: a server of an older release. */
   readonly mac: Uint8Array;

@@ -83,7 +83,7 @@ export class Member {
   /** Lineage of the rows that are being received. */
   #receiving = new Uint8Array(0) as Uint8Array;
   #ticking: Promise<void> | undefined;
-  /** Until then ticks are short, by the monotonic clock. */
+  /** Time until which ticks are short, by the monotonic clock. */
   #shortUntilMs: number;
 
   constructor(world: World, options: MemberOptions, store: MemberStore, stored: Stored, peers: Pick<Peers, "send">) {

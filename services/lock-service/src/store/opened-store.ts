@@ -111,7 +111,7 @@ export interface Turn {
   readonly tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
 }
 
-/** After a store that can't be served was read, before it is read again, in milliseconds. */
+/** Pause before a store that can't be served is read again, in milliseconds. */
 const lookAgainMs = 2_000;
 
 /** Serves one turn as the active lock service: reads the store, serves it until leadership or this process ends, and closes it. */

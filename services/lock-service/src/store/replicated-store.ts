@@ -30,9 +30,9 @@ import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { LockStore, metadataStoreName } from "./store.ts";
 
-/** Between two looks at a folder, in milliseconds. */
+/** Time between two looks at a folder, in milliseconds. */
 const lookAgainMs = 1_000;
-/** Between two questions of a member that may begin a stamp: the others are being started, too. In milliseconds. */
+/** Time between two questions of a member that may begin a stamp: the others are being started, too. In milliseconds. */
 const askAgainMs = 50;
 const askAgainMaxMs = 1_000;
 const storeOfOwnText =

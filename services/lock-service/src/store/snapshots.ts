@@ -13,7 +13,7 @@ import { DiskError, type DiskFile, type World, within } from "@stamp/ports";
 import type { LockStore } from "./store.ts";
 
 const partBytes = 1024 * 1024;
-/** So many times as long as it took to take, a snapshot is given although the store has changed. */
+/** Multiple of the time it took to take for which a snapshot is given although the store has changed. */
 const restTimes = 4;
 /** A reader asks for its next part within this time, or is gone. */
 const readingMs = 5_000;

@@ -47,7 +47,7 @@ export interface AssignerOptions {
 const retryMs = 100;
 const refuseAgainMs = 1_000;
 const assignedAtOnceMax = 500;
-/** If more ranges change at once, only their number is logged; each load is logged where it happens. */
+/** Most changed ranges that are logged one by one; each load is logged where it happens. */
 const toldOneByOneMax = 10;
 /** Ranges that are gone, split or merged, of which something is still known. */
 const goneMax = 1_000;

@@ -14,7 +14,7 @@ const elsewhereAfterMs = { first: 30_000, most: 600_000 } as const;
 const avoidedMs = 600_000;
 
 interface Tried {
-  /** Since it was served last. */
+  /** Number of assignments since it was served last. */
   assigned: number;
   untilMs: number;
   /** Loads that failed since it was assigned last. */

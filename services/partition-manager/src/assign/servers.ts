@@ -34,7 +34,7 @@ export class Servers {
   readonly #options: ServersOptions;
   readonly #lockService: Client<typeof LockService>;
   readonly #heldMs: number;
-  /** Since when calls to it failed; absent while it answers. */
+  /** Time since which calls to it failed; absent while it answers. */
   readonly #silentSinceMs = new Map<string, number>();
   #leases: readonly ServerLease[] = [];
   /** State of the leases that the lock service has told; empty: none, or it holds no questions. */

@@ -41,7 +41,7 @@ export interface InForce {
 }
 
 const accountsMax = 10_000;
-/** So long after its last word a primary counts as speaking, in milliseconds: it says one every 2 s, and calls end within 10 s. */
+/** Time after its last word for which a primary counts as speaking, in milliseconds: it says one every 2 s, and calls end within 10 s. */
 const speaksMs = 15_000;
 
 export class CopyWords {

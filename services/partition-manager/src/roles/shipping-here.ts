@@ -27,7 +27,7 @@ export interface ShippingHere {
   readonly progress: AccountProgress;
   /** Number of ranges that have keys of the account: those of `ranges`, and those that say nothing. */
   readonly rangeCount: number;
-  /** In key order, table by table. */
+  /** Ranges in key order, table by table. */
   readonly ranges: readonly RangeShippingFacts[];
 }
 

@@ -10,7 +10,7 @@ const buckets = 10;
 const samplesMax = 1_024;
 
 export interface LoadFigures {
-  /** Over the last 10 s. */
+  /** Reads per second over the last 10 s. */
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
   readonly throttledPerSecond: number;

@@ -1,4 +1,7 @@
-/** Range partitions over streams (@stamp/range-partition), as a partition server uses them. */
+/**
+ * The storage engine of a partition server: loads, serves, splits and closes range partitions (@stamp/range-partition), whose caches and budget of
+ * memory tables all ranges of the process share.
+ */
 import { FailureError, type Outcome, ok, ownerEpoch, present, refused } from "@stamp/base";
 import type { Decision } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";

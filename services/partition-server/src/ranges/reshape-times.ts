@@ -4,7 +4,7 @@ export interface ReshapeTimes {
   readonly prepareMs: number;
   /** Writes of rows waited for the sum of the next five. */
   readonly heldMs: number;
-  /** Until nothing was being decided. */
+  /** Time until nothing was being decided, in milliseconds. */
   readonly drainMs: number;
   /** For a merge: time of the last records, with rows in memory and in flight, in milliseconds. */
   readonly writeMs: number;
@@ -12,7 +12,7 @@ export interface ReshapeTimes {
   readonly handOverMs: number;
   /** The children in memory. */
   readonly loadMs: number;
-  /** Until they had a place to write commits to. */
+  /** Time until they had a place to write commits to, in milliseconds. */
   readonly beginMs: number;
   /** Blob data waited for so long: also for what was in flight before rows were held up. */
   readonly dataHeldMs: number;

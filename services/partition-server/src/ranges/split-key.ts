@@ -9,7 +9,7 @@ import type { Serving } from "./holdings.ts";
 
 /** Fewer recent requests than this say nothing about where the load is. */
 const samplesMin = 200;
-/** So many PartitionNames are looked at where nothing else says where to split. */
+/** Most PartitionNames that are looked at where nothing else says where to split. */
 const namesMax = 1_000;
 
 /** Suggests a key by load when there is some, else by bytes; for a small and quiet range by the little that was asked of it. */

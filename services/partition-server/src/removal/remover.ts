@@ -73,7 +73,7 @@ interface Task {
 
 /** Tables of which something is deleted. The row of the account's role stays. */
 const tables = objectTables.filter((table) => table !== "Account");
-/** For clocks that differ in rate. */
+/** Factor for clocks that differ in rate. */
 const termAllowance = 1.1;
 /** A write that a front-end let in long ago may come behind the end. */
 const lookAgainMs = 600_000;

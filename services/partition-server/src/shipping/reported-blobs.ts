@@ -83,7 +83,7 @@ export class ReportedBlobs {
 }
 
 interface ReportedRows {
-  /** In key order. */
+  /** Entries in key order. */
   readonly entries: readonly RowEntry[];
   /** Number of the commit that wrote each row, by its key in hexadecimal. */
   readonly writtenIn: ReadonlyMap<string, number>;

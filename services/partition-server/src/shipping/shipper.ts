@@ -90,7 +90,7 @@ export class Shipper {
   /** Roles as they were told last; undefined: they were not told yet. */
   #roles: ReadonlyMap<string, AccountRole> | undefined;
   #removed: ReadonlyMap<string, AccountRole> = new Map();
-  /** In key order. */
+  /** Accounts that are worked on, in key order. */
   #worked: readonly Worked[] = [];
   /** Prefixes of the keys of accounts whose bytes are shipped from here. */
   #shipped: ReadonlySet<string> = new Set();
@@ -299,7 +299,7 @@ export class Shipper {
     return Promise.all(stopped);
   }
 
-  /** The primary never stops for its secondary: the largest backlog is let go when all of them are too much. */
+  /** Lets the largest backlog go when all backlogs together exceed their bound: the primary never stops for its secondary. */
   async #bound(): Promise<void> {
     const { backlogBytesMax } = this.#options;
     const all = [...this.#running.values()].map((shipping) => ({ shipping, bytes: shipping.facts.backlogBytes }));

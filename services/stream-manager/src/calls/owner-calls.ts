@@ -67,7 +67,7 @@ export class OwnerCalls {
   readonly #allocator: Allocator;
   readonly #ahead: Ahead;
   readonly #minted: MintedEpochs;
-  /** One allocation for one place in a list at a time: later calls join it. */
+  /** Allocations under way, one for one place in a list at a time: later calls join it. */
   readonly #successions = new Map<string, Running>();
 
   constructor(term: Term, sealer: Sealer, completer: Completer, allocator: Allocator, ahead: Ahead) {

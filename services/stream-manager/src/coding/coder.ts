@@ -76,7 +76,7 @@ export class Coder {
   readonly #unrecorded: UnrecordedChecksums;
   readonly decodings: Decodings;
   #adoptable: readonly ExtentId[] = [];
-  /** Taken back since the look that goes on began. */
+  /** Extents taken back since the look that goes on began. */
   readonly #adopted = new Set<ExtentId>();
   #nextLookMs = 0;
   #codedCount = 0;

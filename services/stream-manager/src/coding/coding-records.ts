@@ -1,4 +1,4 @@
-/** Reads the records of erasure coding that are no extents', at the beginning of a term. */
+/** Reads, at the beginning of a term, the records of erasure coding that belong to no extent: pauses, and ages of extents. */
 import { type Outcome, ok } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { codingAgesKey, codingPauseKey } from "@stamp/stream";

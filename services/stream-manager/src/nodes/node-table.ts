@@ -57,7 +57,7 @@ const unreachedAfterMs = 500;
 const steadyMs = 5_000;
 /** Time after which trouble with a node that stayed up says nothing about it. */
 const forgivenAfterMs = 60_000;
-/** So long a late report of a disk that was replaced may still be under way. */
+/** Time for which a late report of a disk that was replaced may still be under way, in milliseconds. */
 const retiredMs = 10_000;
 
 export class NodeTable {

@@ -19,13 +19,13 @@ const againMaxMs = 5_000;
 
 export class Completer {
   readonly #term: Term;
-  /** Seen complete and perhaps not recorded yet. */
+  /** Replicas seen complete and perhaps not recorded yet. */
   readonly #complete = new Map<ExtentId, Set<string>>();
   /** Checksum of the whole content, from the first replica that told it; not recorded yet. */
   readonly #checksums = new Map<ExtentId, number>();
   /** Replicas that can't be completed where they are: repair copies them anew. */
   readonly #broken = new Map<ExtentId, Set<string>>();
-  /** At least `minCopies` replicas said that they hold the prefix durably when the length was made of that; they may not be sealed yet. */
+  /** Extents of which at least `minCopies` replicas said that they hold the prefix durably when the length was made; they may not be sealed yet. */
   readonly #durable = new Set<ExtentId>();
   readonly #driven = new Set<string>();
   readonly #progress = new Bell();

@@ -10,7 +10,7 @@ export const copyFromUrlBytesMax: number = 256 * 1024 * 1024;
 
 export interface CopySourceUrl {
   readonly secure: boolean;
-  /** With the port, when the URL has one. */
+  /** Host of the URL, with the port when it has one. */
   readonly host: string;
   /** Path and query as they came. */
   readonly target: string;

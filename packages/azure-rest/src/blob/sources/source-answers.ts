@@ -135,7 +135,7 @@ export const sourcePageListBytesMax: number = 256 * 1024;
 export const sourcePageRangesMax = 1_000;
 
 export interface SourcePages {
-  /** In order. Ends are exclusive. */
+  /** Ranges in order. Ends are exclusive. */
   readonly ranges: readonly { readonly startBytes: number; readonly endBytes: number }[];
   /** True if there may be others behind them. */
   readonly more: boolean;

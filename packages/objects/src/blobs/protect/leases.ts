@@ -127,7 +127,7 @@ export interface LeaseRequest {
   readonly action: LeaseAction;
   /** Lease id of the caller; empty for acquire and break. */
   readonly leaseId: string;
-  /** To have from now on: acquire and change. */
+  /** Id to have from now on: acquire and change. */
   readonly proposedLeaseId: string;
   /** Duration of acquire, 15 to 60 seconds, or `infinite`. */
   readonly durationSeconds: number;
@@ -145,7 +145,7 @@ export type LeaseOutcome =
       readonly written: boolean;
       /** End of the lease's timer when it starts anew, in milliseconds. */
       readonly endsMs?: number;
-      /** For break: time until the lease is broken, in whole seconds. */
+      /** Time until a broken lease ends, in whole seconds. */
       readonly leftSeconds?: number;
     }
   | { readonly kind: "refused"; readonly error: ServiceError };

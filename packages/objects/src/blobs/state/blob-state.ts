@@ -42,7 +42,7 @@ import { text } from "./row-values.ts";
 import { decodeStaging, isGivenUp, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {
-  /** With which all its rows begin. */
+  /** Prefix with which all its rows begin. */
   readonly prefix: Uint8Array;
   readonly head: HeadState | undefined;
   /** State of a blob that is hidden because it was deleted softly or has expired. */

@@ -15,7 +15,7 @@ export interface OutgoingRequest {
   callId: number;
   /** Field 2 with tag and length; from `methodField`. */
   readonly method: Uint8Array;
-  /** Set when it leaves. */
+  /** Time until the deadline, set when the frame leaves, in milliseconds. */
   timeoutMs: number;
   /** Fields 4 with tags and lengths; from `metadataFields`. */
   readonly metadata: Uint8Array;
@@ -90,7 +90,7 @@ export const outgoingSize = (item: Outgoing): number =>
   item.message.sizeBytes + 32 + (item.kind === "answer" ? item.failure.length : item.method.length + item.metadata.length);
 
 export interface FrameShape {
-  /** Left free at the beginning, for a header of the connection. */
+  /** Bytes left free at the beginning, for a header of the connection. */
   readonly headBytes: number;
   /** Payloads from this size on are not copied: they become parts of their own. */
   readonly referencedFromBytes: number;

@@ -14,7 +14,7 @@ export type ProofId = string;
 /** Facts about the other side after its proof. */
 export interface Proven {
   readonly id: ProofId;
-  /** Its role. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
+  /** Role of the caller. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
   readonly caller: Caller | undefined;
   /** True: it proved a secret that is derived from the stamp's for another stamp or a location service, and is good for `caller` only. */
   readonly isDerived?: boolean;
@@ -71,5 +71,5 @@ export interface Credential {
 
 /** Metadata of a call over ordinary gRPC. */
 export const tokenKey = "stamp-token";
-/** Metadata of the answer, before anything else of it. */
+/** Key of the metadata with the server's proof, which comes before anything else of the answer. */
 export const proofKey = "stamp-proof";

@@ -27,7 +27,7 @@ export interface PeerName {
  */
 export interface PeerTls {
   readonly own: PeerName;
-  /** With the certificate, the key and the authorities. */
+  /** TLS context with the certificate, the key and the authorities. */
   readonly context: SecureContext;
   /** Certificate, key and authorities as PEM. */
   readonly pem: { readonly cert: string; readonly key: string; readonly ca: string };

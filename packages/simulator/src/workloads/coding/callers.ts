@@ -11,7 +11,7 @@ import type { ManagerCaller } from "./manager-caller.ts";
 
 export const profileName = "rs-4-2";
 const readTimeoutMs = 2_000;
-/** Also while faults come. */
+/** Time within which an answer comes, also while faults do. */
 const toldWithinMs = 300_000;
 
 export interface Stage {

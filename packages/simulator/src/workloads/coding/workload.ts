@@ -39,7 +39,7 @@ const wholeWithinMs = 240_000;
 const goneWithinMs = 120_000;
 const blocksTimeoutMs = 5_000;
 const readableWithinMs = 300_000;
-/** Without two machines each read is decoded, or goes to another replica, after a hedge. */
+/** Time for reads without two machines: each is decoded, or goes to another replica, after a hedge. */
 const readWithoutNodesMs = 2_000;
 /** A connection to a machine that lost power without a word is as good as one more lost machine until keep-alive gives it up. */
 const connectionsGivenUpMs = 12_000;

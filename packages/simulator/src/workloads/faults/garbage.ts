@@ -17,12 +17,12 @@ import { stageOf } from "../run/stage.ts";
 import type { Tally } from "../run/workload.ts";
 
 export interface Collecting {
-  /** Within a run. */
+  /** True if the end is due within a run. */
   readonly soon: boolean;
   readonly options: Pick<ClusterOptions, "partitionServer"> & { readonly streamManager: Readonly<Record<string, number>> };
 }
 
-/** After everything was deleted it is gone within this, of the stream manager's grace apart. */
+/** Time within which everything deleted is gone, the stream manager's grace apart. */
 const goneWithinMs = 120_000;
 /** Clients wait for 5 s at most. */
 const collectGoneMs = 8_000;

@@ -42,7 +42,7 @@ export class Operator {
   readonly #history: GeoHistory;
   readonly #prng: Prng;
   readonly #options: OperatorOptions;
-  /** When each stamp was seen as primary last. */
+  /** Time at which each stamp was seen as primary last. */
   readonly #seen: Record<StampName, number> = { north: 0, south: 0 };
   /** The last failover, if it was forced and the report of its old primary was not read yet. */
   #owed: { readonly forced: Forced; readonly sinceMs: number } | undefined;

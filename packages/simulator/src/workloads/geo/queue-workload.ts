@@ -24,7 +24,7 @@ const workMs = 45_000;
 const readyWithinMs = 60_000;
 const settledWithinMs = 420_000;
 const equalWithinMs = 60_000;
-/** After the last fault every message is found, and the queue is empty, within this time. */
+/** Time within which, after the last fault, every message is found and the queue is empty. */
 const emptiedWithinMs = 120_000;
 const clientCount = 3;
 const jobs = "jobs";

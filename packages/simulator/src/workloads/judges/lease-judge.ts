@@ -13,7 +13,7 @@ export interface LeaseCall {
 
 export interface Granted extends LeaseCall {
   readonly id: string;
-  /** Counted from `sentMs`. */
+  /** Length of the lease, counted from `sentMs`. */
   readonly durationMs: number;
   readonly by: "acquire" | "renew";
 }

@@ -24,15 +24,15 @@ export interface LeaseShown {
 }
 
 interface Epoch {
-  /** Held at least so long, by a grant or renewal that was answered. */
+  /** Time until which it was held at least, by a grant or renewal that was answered. */
   heldUntil: number;
-  /** Held no longer than this by what was answered; infinite while an unanswered renewal may have come later. */
+  /** Time beyond which it was not held by what was answered; infinite while an unanswered renewal may have come later. */
   runsUntil: number;
   termMs: number;
   granted: boolean;
   /** True since somebody asked for its end; then it is held no longer. */
   released: boolean;
-  /** Since somebody was told. */
+  /** Time since somebody was told of its end. */
   endedAt: number;
   refusedAt: number;
 }

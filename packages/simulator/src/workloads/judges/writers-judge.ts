@@ -22,7 +22,7 @@ interface Append extends CallTimes {
 /** A request that may be seen before it is answered. */
 interface Sent {
   readonly sentMs: number;
-  /** Set when it is acknowledged. */
+  /** Time at which it was acknowledged. */
   answeredMs: number | undefined;
 }
 

@@ -73,7 +73,7 @@ type Run = Pick<Place, "extentId" | "offsetBytes" | "lengthBytes">;
 
 interface Batch {
   readonly name: Uint8Array;
-  /** In hexadecimal. */
+  /** Id in hexadecimal. */
   readonly id: string;
   readonly copied: CopiedPlaces;
   readonly extentIds: Set<number>;
