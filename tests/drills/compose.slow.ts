@@ -251,12 +251,14 @@ test("compose, the volumes of all lock services are lost: a restore from a node'
   await compose("cp", `${node}:/data/${path}`, file);
   // The container's user is not root.
   chmodSync(file, 0o644);
-  const restore = (...args: string[]): Promise<string> =>
-    compose("run", "--rm", "--no-deps", "-T", "-v", `${file}:/copy:ro`, "lock-service-1", "stamp", "metadata", "restore", ...args, "/copy");
-  await assert.rejects(restore("--replace"), /its lock service runs: stop it first/);
+  const restore = (name: string): Promise<string> =>
+    compose("run", "--rm", "--no-deps", "-T", "-v", `${file}:/copy:ro`, name, "stamp", "metadata", "restore", "--replace", "/copy");
+  await assert.rejects(restore("lock-service-1"), /its lock service runs: stop it first/);
   await compose("stop");
   for (const name of lockServices) await lose(name);
-  assert.match(await restore(), /restored to \/data\/stores\/metadata/);
+  const [first = "", ...others] = lockServices;
+  for (const name of others) assert.match(await restore(name), /takes everything from the others/);
+  assert.match(await restore(first), /restored: the metadata of stamp .*now start the stamp/);
   await compose("up", "-d", "--no-build", "--wait");
   await until("everything is ready again", (now) => now.ready);
   for (let number = 0; number < 20; number++) {

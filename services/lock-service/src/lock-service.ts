@@ -14,6 +14,7 @@ import { openIdentity, refuseNewer, served } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
 import type { LockServiceConfig } from "./config.ts";
 import { refuseBesideMember } from "./consensus/member-folder.ts";
+import { refuseHalfRestored } from "./metadata/restore.ts";
 import { lockServiceMetrics } from "./metrics.ts";
 import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
@@ -112,8 +113,9 @@ export class LockServiceRole implements Role {
   async start(): Promise<void> {
     unwrap(await refuseNewer(this.#world, (marked) => this.#look(marked)));
     this.#identity = await openIdentity(this.#world, { formats: this.#formats });
-    const beside = this.#config.metadataStore === "replicated" ? ok() : await refuseBesideMember(this.#world);
-    // A store over etcd, or of this process alone, is not the one in this folder.
+    const restored = await refuseHalfRestored(this.#world);
+    const beside = !restored.ok || this.#config.metadataStore === "replicated" ? restored : await refuseBesideMember(this.#world);
+    // A store over etcd, or of this process alone, is not the one in this folder. One that a restore replaces is none.
     if (!beside.ok) this.#shared = undefined;
     if (this.#shared === undefined) {
       const opened = beside.ok ? await this.#open() : beside;

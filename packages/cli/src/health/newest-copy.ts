@@ -93,7 +93,8 @@ export type CopyTarget = "alone" | "replicated" | "etcd";
 
 /**
  * The commands that put a copy back, one line for a shell. `dataDir`: undefined where the processes run in containers. `lockServices`: names of
- * those whose folders give way, if they replicate the metadata. Into etcd the restored store goes from the folder of the lock service.
+ * those that replicate the metadata, the first one of `members` first; each of them gives its store up in its own container. Into etcd the restored
+ * store goes from the folder of the lock service.
  */
 export function restoreCommand(
   { node, path }: MetadataCopy,
@@ -101,26 +102,21 @@ export function restoreCommand(
   target: CopyTarget,
   lockServices: readonly string[],
 ): string {
-  const replicated = target === "replicated";
   if (dataDir !== undefined) {
-    const folder = word(dataDir);
-    const at = `--data ${folder}`;
-    // Three begin with the copy: none of them may hold anything.
-    const restore = replicated
-      ? `mv ${folder}/lock-service-* "$(mktemp -d ${folder}/lost-XXXXXX)" && ./stamp metadata restore`
-      : "./stamp metadata restore --replace";
+    const at = `--data ${word(dataDir)}`;
     const toEtcd = target === "etcd" ? ` && ./stamp ${migrateCommand} ${at}` : "";
-    return `./stamp down ${at}; ${restore} ${word(path)} ${at}${toEtcd} && ./stamp up -d ${at}`;
+    return `./stamp down ${at}; ./stamp metadata restore --replace ${word(path)} ${at}${toEtcd} && ./stamp up -d ${at}`;
   }
   const run = "docker compose run --rm --no-deps";
-  const aside = `sh -c 'mv /data/stores /data/files "$(mktemp -d /data/lost-XXXXXX)"'`;
+  const [first = "lock-service-1", ...others] = target === "replicated" ? lockServices : [];
+  // The engine takes a relative path for the name of a volume.
+  const restore = (name: string): string => `${run} -v "$PWD/copy.snapshot:/copy:ro" ${name} stamp metadata restore --replace /copy`;
   return [
     `docker compose cp ${node}:${path} copy.snapshot`,
     "chmod a+r copy.snapshot",
     "docker compose stop",
-    ...(replicated ? lockServices.map((name) => `${run} ${name} ${aside}`) : []),
-    // The engine takes a relative path for the name of a volume.
-    `${run} -v "$PWD/copy.snapshot:/copy:ro" lock-service-1 stamp metadata restore ${replicated ? "" : "--replace "}/copy`,
+    ...others.map(restore),
+    restore(first),
     ...(target === "etcd" ? ["docker compose up -d --wait etcd-1 etcd-2 etcd-3", `${run} lock-service-1 stamp ${migrateCommand}`] : []),
     "docker compose up -d --wait",
   ].join(" && ");

@@ -65,7 +65,8 @@ test("metadata restore: refused while a lock service runs on the folder, whose s
   assert.match(unasked.output, /is there: give --replace/);
   const done = await restore("lock-service", data, "--replace", file);
   assert.equal(done.code, 0, done.output);
-  assert.equal(namesIn(join(data, "stores")).filter((name) => name.startsWith("metadata.replaced-")).length, 1);
+  assert.equal(namesIn(data).filter((name) => name.startsWith("replaced-")).length, 1);
+  assert.match(done.output, /restored: the metadata of stamp .* as of transaction \d+ \(.*\), from .*; now start the stamp, and look: /);
   const second = await lockService(data);
   await second.stop();
   assert.equal(second.stampId, first.stampId);

@@ -3,30 +3,23 @@
  * copies of it; these commands take one by hand, look at one, put one in the place of a store that was lost, and move the store.
  */
 import { rmSync } from "node:fs";
-import { open, rename, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import type { Outcome } from "@stamp/base";
-import { planCluster } from "@stamp/cluster";
-import { restoreMetadata, whileStopped } from "@stamp/lock-service";
-import {
-  MetadataClient,
-  type OpenedSnapshot,
-  openSnapshot,
-  type SeededChecksum,
-  type SnapshotSource,
-  verifySnapshot,
-} from "@stamp/metadata-store";
-import { silentLogger } from "@stamp/ports";
-import { inWords, isSystemError, NodeClock, NodeDigest, nodeWorld } from "@stamp/ports-node";
+import { open, rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import { planCluster, readClusterRecord } from "@stamp/cluster";
+import { membersIn } from "@stamp/lock-service";
+import { MetadataClient } from "@stamp/metadata-store";
+import { inWords, isSystemError, NodeClock } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, checkNothingRuns, closeNewFiles, configOf, exitCodes, withConfig } from "../context.ts";
-import { bytesText } from "../print.ts";
-import { type TellProgress, withProgress } from "../progress.ts";
+import { copiesIn, newestCopy } from "../health/newest-copy.ts";
+import { bytesText, word } from "../print.ts";
+import { withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
-import { warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
-import { type MigratedStore, migrateStore } from "./migrate-metadata.ts";
+import { type Environment, type MigratedStore, migrateStore, settingsOf } from "./migrate-metadata.ts";
 import { previewRestore, previewText, type RestorePreview } from "./preview-restore.ts";
+import { answered, sourceAt, textOf, verified } from "./restore-source.ts";
+import { type Restored, type RestorePlan, restoreStore } from "./restore-store.ts";
 
 /** For a whole snapshot, however large. */
 const readTimeoutMs = 600_000;
@@ -70,35 +63,27 @@ export function addMetadata(program: Command): void {
   ).action(async (file: string, _options, command: Command) => tell(command, await verified(file), textOf));
   withConfig(
     metadata
-      .command("restore <file>")
-      .description("put a snapshot in the place of the metadata store of a stopped cluster, whose own is lost or damaged")
-      .option("--replace", "move a store that is there aside, to metadata.replaced-<time>")
-      .option("--list", "only say which extents that began after the snapshot come back, and which are lost")
+      .command("restore [file]")
+      .description(
+        "put a copy, or what a lock service still holds if that is newer, in the place of the metadata of a stopped stamp; without a file: the newest here",
+      )
+      .option("--replace", "move what lock services hold aside, into replaced-<time> of the folder of each")
+      .option("--list", "only say which extents that began after the copy come back, and which are lost")
       .option("--json", "for tools"),
     ["dataDir"],
-  ).action(async (file: string, options: { replace?: boolean; list?: boolean }, command: Command) => {
+  ).action(async (file: string | undefined, options: { replace?: boolean; list?: boolean }, command: Command) => {
     if (options.list === true) {
       tell(command, await listed(command, file), previewText);
       return;
     }
-    const environment = lockServiceEnvironment(command);
-    const folder = resolve(environment.STAMP_DATA_DIR ?? "");
-    const overEtcd = environment.STAMP_METADATA_STORE === "etcd";
     const about = {
-      what: `reading ${file}`,
-      afterwards: `A store that is not complete is never served. Say it again with --replace: ./stamp metadata restore --replace ${file}`,
+      what: `reading ${file ?? "what is there"}`,
+      afterwards: "Nothing is lost. A stamp whose restore is not finished serves nothing; say it again: ./stamp metadata restore --replace",
     };
-    const restored = await withProgress(about, (tellProgress) => restoreStore(folder, file, options.replace === true, tellProgress));
-    tell(command, restored, (done) =>
-      [
-        textOf(done),
-        `restored to ${done.restoredTo}: ${done.keys} keys, every epoch and extent number raised beyond what may have been given since`,
-        ...(overEtcd
-          ? ["the stamp is over etcd: put this store in the place of the one there: ./stamp metadata migrate --to etcd --replace"]
-          : []),
-        "start the cluster, then: ./stamp fsck, and for extents made after the snapshot: ./stamp extent quarantine list",
-      ].join("\n"),
-    );
+    const plan = await restorePlan(command, file, options.replace === true);
+    closeNewFiles();
+    const restored = await withProgress(about, (tellProgress) => restoreStore(plan, tellProgress));
+    tell(command, restored, (done) => restoredText(done, plan));
   });
   withConfig(
     metadata
@@ -111,7 +96,7 @@ export function addMetadata(program: Command): void {
   ).action(async ({ to, replace = false }: { to: "etcd" | "leveldb"; replace?: boolean }, command: Command) => {
     if (replace && to !== "etcd") throw new CommandError("--replace: with --to etcd only", exitCodes.usage);
     closeNewFiles();
-    tell(command, await migrateStore(lockServiceEnvironment(command), to, replace), migratedText);
+    tell(command, await migrateStore(lockServiceEnvironments(command).environments[0] as Environment, to, replace), migratedText);
   });
 }
 
@@ -122,44 +107,68 @@ const migratedText = ({ to, keys, aside, replaced }: MigratedStore): string =>
     `now set metadataStore to ${to} (STAMP_METADATA_STORE), and start the stamp`,
   ].join("\n");
 
-/** Says what a restore of the snapshot would bring back, by the folders of a stopped cluster. */
-async function listed(command: Command, file: string): Promise<RestorePreview> {
+/** Says what a restore of the copy, or of the newest one here, would bring back, by the folders of a stopped cluster. */
+async function listed(command: Command, file: string | undefined): Promise<RestorePreview> {
   const config = configOf(command);
   checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, its extent nodes have their disks open`);
-  await verified(file);
+  const path = file ?? newestCopy({ processes: [], copies: await copiesIn(config.dataDir) })?.path;
+  if (path === undefined) throw new CommandError(`there is no copy of the metadata on the extent nodes of ${config.dataDir}`);
   const about = { what: "reading the disks of the extent nodes", afterwards: "Nothing was changed." };
-  return withProgress(about, (tellProgress) => withSnapshot(file, (snapshot) => previewRestore(config, snapshot, tellProgress)));
+  return withProgress(about, async (tellProgress) => {
+    const source = await sourceAt(path, tellProgress);
+    try {
+      return await source.withSnapshot((snapshot) => previewRestore(config, snapshot, tellProgress), tellProgress);
+    } finally {
+      await source.close();
+    }
+  });
 }
 
-/** Puts a snapshot in the place of the metadata store in the folder of a stopped lock service; `replace` moves a store that is there aside. */
-async function restoreStore(dataDir: string, file: string, replace: boolean, tellProgress: TellProgress = () => {}): Promise<Restored> {
-  closeNewFiles();
-  const about = await verified(file, (how) => tellProgress(`checking ${file}: ${how}`));
-  const folder = join(dataDir, "stores", "metadata");
-  const world = nodeWorld({ dataDir, name: "metadata-restore", logger: silentLogger });
-  const keys = answered(
-    await whileStopped(world, async () => {
-      if (await exists(folder)) await moveAside(folder, replace);
-      return withSnapshot(
-        file,
-        (snapshot) => restoreMetadata(world, snapshot),
-        // It is read twice: once for what can't be read, once to be written.
-        (how) => tellProgress(`writing the store: ${how} of the snapshot, in two rounds`),
-      );
-    }).catch((error: Error) => {
-      throw error instanceof CommandError ? error : new CommandError(inWords(error));
-    }),
-  );
-  return { ...about, restoredTo: folder, keys };
+interface CommandPlan extends RestorePlan {
+  readonly overEtcd: boolean;
+  /** Command that starts the stamp. */
+  readonly start: string;
+}
+
+async function restorePlan(command: Command, file: string | undefined, replace: boolean): Promise<CommandPlan> {
+  const { environments, dataDir } = lockServiceEnvironments(command);
+  const settings = environments.map(settingsOf);
+  const [one] = settings as [(typeof settings)[number]];
+  const members = one.metadataStore === "replicated" ? answered(membersIn(one.members)) : new Map<string, string>();
+  const copies = file === undefined && dataDir !== undefined ? await copiesIn(dataDir) : [];
+  return {
+    places: settings.map((each) => ({ name: each.name, folder: resolve(each.dataDir) })),
+    first: [...members.keys()][0] ?? one.name,
+    members: members.size,
+    file: file ?? newestCopy({ processes: [], copies })?.path,
+    replace,
+    overEtcd: one.metadataStore === "etcd",
+    start: dataDir === undefined ? "start the stamp" : `start the stamp: ./stamp up -d --data ${word(dataDir)}`,
+  };
+}
+
+function restoredText(done: Restored, { first, overEtcd, start }: CommandPlan): string {
+  const aside = done.aside.map((folder) => `what was there is in ${folder}`);
+  const from = `as of transaction ${done.version} (${done.takenAt}), from ${done.member === undefined ? done.file : `the store of ${done.member}`}`;
+  const next = overEtcd
+    ? "the stamp is over etcd: put this store in the place of the one there: ./stamp metadata migrate --to etcd --replace; then"
+    : "now";
+  return [
+    ...(done.wentOn ? ["a restore was begun before and not finished: it is finished now"] : []),
+    ...aside,
+    done.restoredTo === undefined
+      ? `this lock service holds nothing any more, and takes everything from the others: restore the same copy at ${first}, then start all of them`
+      : `restored: the metadata of stamp ${done.stampId} ${from}; ${next} ${start}, and look: ./stamp fsck, ./stamp extent quarantine list`,
+  ].join("\n");
 }
 
 /**
- * Environment that the lock service of this cluster is started with; it names its folder. In a container (STAMP_SERVICE) that is the
- * container's own; elsewhere it is planned for a cluster whose supervisor does not run.
+ * Environments that the lock services of this cluster, or of this host, are started with; they name their folders. In a container (STAMP_SERVICE)
+ * that is the container's own; elsewhere they are planned for a cluster whose supervisor does not run. `dataDir`: folder of that cluster.
  */
-function lockServiceEnvironment(command: Command): Readonly<Record<string, string | undefined>> {
+function lockServiceEnvironments(command: Command): { readonly environments: readonly Environment[]; readonly dataDir?: string } {
   const { STAMP_SERVICE: service = "", STAMP_DATA_DIR: ownFolder = "" } = process.env;
-  if (service === "lock-service" && ownFolder !== "") return process.env;
+  if (service === "lock-service" && ownFolder !== "") return { environments: [process.env] };
   if (service !== "") {
     throw new CommandError(
       `this is the container of ${service}: do it in that of the lock service, docker compose run --rm --no-deps lock-service-1 …`,
@@ -168,80 +177,7 @@ function lockServiceEnvironment(command: Command): Readonly<Record<string, strin
   }
   const config = configOf(command);
   checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, its lock service has the store open`);
-  const lockService = planCluster(config).processes.find(({ role }) => role === "lock-service");
-  if (!lockService) throw new CommandError("the configuration has no lock service");
-  return lockService.environment;
-}
-
-async function moveAside(folder: string, replace: boolean): Promise<void> {
-  if (!replace) throw new CommandError(`${folder} is there: give --replace to move it aside`);
-  const aside = `${folder}.replaced-${Date.now()}`;
-  await rename(folder, aside);
-  warn(`what was there is in ${aside}`);
-}
-
-interface About {
-  readonly file: string;
-  readonly stampId: string;
-  readonly version: number;
-  readonly takenAt: string;
-  readonly entries: number;
-}
-
-interface Restored extends About {
-  /** Folder of the store. */
-  readonly restoredTo: string;
-  readonly keys: number;
-}
-
-const textOf = ({ file, stampId, version, takenAt, entries }: About): string =>
-  `${file}: stamp ${stampId}, as of transaction ${version} (${takenAt}), ${entries} entries`;
-
-const checksum: SeededChecksum = (bytes, seed) => new NodeDigest().crc32c(bytes, seed);
-
-/** Every byte of it was read and is intact. */
-async function verified(file: string, tellProgress?: TellProgress): Promise<About> {
-  const { stampId, version, takenAtMs, count } = await withFile(
-    file,
-    async (source) => {
-      const snapshot = await verifySnapshot(source, checksum);
-      if (snapshot.ok) return snapshot.value;
-      throw new CommandError(`${file}: ${snapshot.failure.message}`);
-    },
-    tellProgress,
-  );
-  return { file, stampId, version, takenAt: new Date(takenAtMs).toISOString(), entries: count };
-}
-
-const withSnapshot = <T>(file: string, work: (snapshot: OpenedSnapshot) => Promise<T>, tellProgress?: TellProgress): Promise<T> =>
-  withFile(file, async (source) => work(answered(await openSnapshot(source, checksum))), tellProgress);
-
-async function withFile<T>(path: string, work: (source: SnapshotSource) => Promise<T>, tellProgress: TellProgress = () => {}): Promise<T> {
-  const file = await open(path).catch((error: Error) => {
-    throw new CommandError(inWords(error, path));
-  });
-  try {
-    const { size } = await file.stat();
-    return await work({
-      sizeBytes: async () => size,
-      read: async (offsetBytes, lengthBytes) => {
-        tellProgress(`${bytesText(offsetBytes)} of ${bytesText(size)}`);
-        const { buffer, bytesRead } = await file.read(new Uint8Array(lengthBytes), 0, lengthBytes, offsetBytes);
-        return buffer.subarray(0, bytesRead);
-      },
-    });
-  } finally {
-    await file.close();
-  }
-}
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
-
-function answered<T>(outcome: Outcome<T>): T {
-  if (outcome.ok) return outcome.value;
-  throw new CommandError(outcome.failure.message);
+  const planned = planCluster(config, readClusterRecord(config.dataDir)).processes.filter(({ role }) => role === "lock-service");
+  if (planned.length === 0) throw new CommandError("the configuration has no lock service");
+  return { environments: planned.map(({ environment }) => environment), dataDir: config.dataDir };
 }

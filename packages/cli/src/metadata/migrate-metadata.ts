@@ -16,7 +16,7 @@ export interface MigratedStore {
   readonly replaced?: string | undefined;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `environment`: as the lock service has it, with the settings of etcd. */
 export async function migrateStore(environment: Environment, to: MetadataPlace, replace: boolean): Promise<MigratedStore> {
@@ -39,7 +39,8 @@ export async function migrateStore(environment: Environment, to: MetadataPlace, 
   }
 }
 
-function settingsOf(environment: Environment): LockServiceConfig {
+/** Throws CommandError if a setting is wrong. */
+export function settingsOf(environment: Environment): LockServiceConfig {
   try {
     return loadConfig(lockServiceSchema, environment, []);
   } catch (error) {

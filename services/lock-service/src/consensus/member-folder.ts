@@ -42,11 +42,11 @@ export async function openFolder(world: World): Promise<Outcome<Folder>> {
 }
 
 /** Opens the store of a stopped member that has rows, and sets nothing aside. */
-export async function openToRead(world: World): Promise<Outcome<MemberStore>> {
+export async function openToRead(world: World): Promise<Outcome<Omit<Folder, "number">>> {
   const opened = await MemberStore.open(world, memberStoreName(await numberIn(world)));
   if (!opened.ok) return opened;
   const { store } = opened.value;
-  if (store.lineage.length > 0) return ok(store);
+  if (store.lineage.length > 0) return opened;
   await store.close();
   return refused("notFound", "notReady", "it holds nothing: the other lock services have what there is");
 }
@@ -59,13 +59,12 @@ export async function refuseBesideMember(world: World): Promise<Outcome<void>> {
   if (!(await hasWritten(world, "consensus"))) return ok();
   const member = await openToRead(world);
   if (!member.ok && member.failure.code === "notFound") return ok();
-  if (member.ok) await member.value.close();
+  if (member.ok) await member.value.store.close();
   return refused(
     "failedPrecondition",
     "badRequest",
     "the metadata are in this folder as lock services replicate them: start as many lock services as before (lockServices 3 or 5; metadataStore " +
-      "replicated, and `members`). Only if a majority of them is lost, and a copy takes the place of all: move the folders of all lock services " +
-      "away first (docs/guides/metadata.md)",
+      "replicated, and `members`); also if a majority of them is lost, for a restore (docs/guides/metadata.md)",
   );
 }
 

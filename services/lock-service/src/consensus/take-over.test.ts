@@ -105,7 +105,7 @@ test("a member's folder makes and serves no other store, whatever it is told, an
       assert.ok(!stamp.ok && /as lock services replicate them/.test(stamp.failure.message), "no new stamp");
       sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
       const restored = await whileStopped(sim.offline("lock-1"), async () => assert.fail("a store beside that of a member"));
-      assert.ok(!restored.ok && /move the folders of all lock services away first/.test(restored.failure.message));
+      assert.ok(!restored.ok && /also if a majority of them is lost, for a restore/.test(restored.failure.message));
       scene.settings = {};
       for (const name of scene.names) sim.restart(name);
       await settled();

@@ -71,8 +71,8 @@ async function openAlone(world: World): Promise<Outcome<OpenedStore>> {
 async function openMember(world: World): Promise<Outcome<OpenedStore>> {
   const member = await openToRead(world);
   if (!member.ok) return member;
-  const { rows, lineage, applied } = member.value;
-  const close = (): Promise<void> => member.value.close();
+  const { rows, lineage, applied } = member.value.store;
+  const close = (): Promise<void> => member.value.store.close();
   const kv: KeyValue = { ...rows, batch: () => Promise.reject(new Error("the store was opened to read")), close };
   const store = await LockStore.openReplicated(world, kv, lineage, { readOnly: true });
   if (store.ok) return ok({ store: store.value, applied: applied.index, lineage: toHex(lineage) });

@@ -48,12 +48,18 @@ function raiseAt(wallMs: number): Raise {
 const ownerEpochKey = "partition-manager/owner-epoch";
 const batchSize = 1_000;
 
+/** Does `work` as `whileHeld` does. Refused with `badRequest` if the folder has a member's rows. */
+export const whileStopped = <T>(world: World, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> =>
+  whileHeld(world, async () => {
+    const beside = await refuseBesideMember(world);
+    return beside.ok ? work() : beside;
+  });
+
 /**
  * Does `work` while no lock service can run on this folder, wherever: the store of its identity, which a running one has open, is held. Its
- * lock is the kernel's, so a process in another container with the same volume is kept out too. Refused with `conflict` when one runs, and if the
- * folder has a member's rows.
+ * lock is the kernel's, so a process in another container with the same volume is kept out too. Refused with `conflict` when one runs.
  */
-export async function whileStopped<T>(world: World, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+export async function whileHeld<T>(world: World, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   let identity: Identity;
   try {
     // An unreadable identity is held by nobody, and is begun anew: nothing but starts is counted in it.
@@ -63,11 +69,22 @@ export async function whileStopped<T>(world: World, work: () => Promise<Outcome<
     return refused("failedPrecondition", "conflict", `its lock service runs: stop it first (${error.failure.message})`);
   }
   try {
-    const beside = await refuseBesideMember(world);
-    return beside.ok ? await work() : beside;
+    return await work();
   } finally {
     await identity.close();
   }
+}
+
+/**
+ * File beside the store that notes a restore that was begun: its new store is whole, and what it replaces is being moved aside. Until the last step
+ * removes the note, nothing in this folder is served.
+ */
+export const restoreNotePath = "metadata-restore";
+
+/** Refused with `damaged` if a restore was begun in this folder and not finished. */
+export async function refuseHalfRestored({ disk }: Pick<World, "disk">): Promise<Outcome<void>> {
+  if (!(await disk.exists(restoreNotePath))) return ok();
+  return refused("dataLoss", "damaged", "a restore was begun and not finished: the same command goes on with it");
 }
 
 /** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
