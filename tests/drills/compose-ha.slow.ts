@@ -1,7 +1,8 @@
 /**
- * `compose.ha.yml` on a real engine: clients write and read through the load balancer while the stamp's secret is rotated, and one etcd, the active
- * lock service and one front-end are killed, one after the other, and none is brought back. Every write that was acknowledged is there, and writes go on after each. Then the small
- * stamp of docker-compose.yml with `compose/secured.yml`. Skipped with a reason where no engine answers.
+ * `compose.ha.yml` on a real engine: clients write and read through the load balancer while the stamp's secret is rotated, and the active lock
+ * service and one front-end are killed, one after the other, and none is brought back. Every write that was acknowledged is there, and writes go on
+ * after each. The same over etcd, one of which is killed, too; there the stamp is also started as if it had none. Then the small stamp of
+ * docker-compose.yml with `compose/secured.yml`. Skipped with a reason where no engine answers.
  *
  * Images of etcd and HAProxy: STAMP_ETCD_IMAGE and STAMP_HAPROXY_IMAGE, or what `compose.ha.yml` names, if the machine has them; else one image is
  * built from Debian's packages, because a machine without a registry can pull neither.
@@ -28,7 +29,12 @@ let environment: Record<string, string> = {};
 
 interface Status {
   readonly ready: boolean;
-  readonly processes: readonly { readonly name: string; readonly state: string; readonly ready: boolean }[];
+  readonly processes: readonly {
+    readonly name: string;
+    readonly state: string;
+    readonly ready: boolean;
+    readonly waitingFor: readonly string[];
+  }[];
   readonly extents: readonly { readonly nodeIds: readonly string[] }[];
 }
 
@@ -44,14 +50,16 @@ async function freePort(): Promise<number> {
 class ComposeStamp {
   readonly #project: string;
   readonly #files: readonly string[];
+  readonly #extra: Readonly<Record<string, string>>;
 
-  constructor(project: string, ...files: readonly string[]) {
+  constructor(project: string, files: readonly string[], extra: Readonly<Record<string, string>> = {}) {
     this.#project = project;
     this.#files = files.flatMap((file) => ["-f", file]);
+    this.#extra = extra;
   }
 
   async do(...args: readonly string[]): Promise<string> {
-    const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+    const variables = Object.entries({ ...environment, ...this.#extra }).map(([name, value]) => `${name}=${value}`);
     const { code, output } = await run("env", [...variables, "docker", "compose", ...this.#files, "-p", this.#project, ...args]);
     if (code !== 0) throw new Error(`docker compose ${args.join(" ")}: ${output.slice(-3_000)}`);
     return output;
@@ -94,8 +102,11 @@ class ComposeStamp {
   }
 }
 
-const ha = new ComposeStamp(id, "compose.ha.yml");
-const small = new ComposeStamp(`${id}-small`, "docker-compose.yml", "compose/secured.yml");
+const ha = new ComposeStamp(id, ["compose.ha.yml"]);
+const overEtcd = new ComposeStamp(`${id}-etcd`, ["compose.ha.yml"], { COMPOSE_PROFILES: "etcd", STAMP_METADATA_STORE: "etcd" });
+/** The stamp over etcd, as a person starts it who does not say so. */
+const unsaid = new ComposeStamp(`${id}-etcd`, ["compose.ha.yml"]);
+const small = new ComposeStamp(`${id}-small`, ["docker-compose.yml", "compose/secured.yml"]);
 const clientOf = (): BlobClient =>
   new BlobClient({ endpoint: `http://127.0.0.1:${environment.STAMP_BLOB_PORT}/devstoreaccount1`, account: "devstoreaccount1", key });
 
@@ -160,14 +171,13 @@ before(
 );
 after(async () => {
   if (skip !== undefined) return;
-  await ha.down();
-  await small.down();
+  for (const stamp of [ha, overEtcd, small]) await stamp.down();
   await run("docker", ["image", "rm", image]);
 });
 
 test("compose ha, containers, have no rights, write to their volumes only, and are bounded in memory and logs", options, async () => {
   const services = await ha.running();
-  assert.equal(services.length, 3 + 3 + 4 + 2 + 2 + 3 + 2 + 1, services.join());
+  assert.equal(services.length, 3 + 4 + 2 + 2 + 3 + 2 + 1, services.join());
   for (const service of services) {
     const { output } = await run("docker", ["inspect", "--format", "{{json .HostConfig}}", ha.container(service)]);
     const host = JSON.parse(output) as Record<string, unknown> & { LogConfig: { Config: Record<string, string> } };
@@ -180,35 +190,72 @@ test("compose ha, containers, have no rights, write to their volumes only, and a
   assert.ok(!(await files("front-end-1")).includes("ca-key.pem"));
 });
 
+/** Name of the lock service that serves. */
+function activeIn({ processes }: Status): string {
+  const active = processes.find(({ name, state }) => name.startsWith("lock-service") && state === "serving")?.name;
+  assert.ok(active !== undefined, JSON.stringify(processes));
+  return active;
+}
+
+/** Kills one service after another under clients: every promise is kept, and writes go on after each. */
+async function killUnderClients(stamp: ComposeStamp, services: readonly string[], between = async (): Promise<void> => {}): Promise<void> {
+  const client = clientOf();
+  const checking = new CheckingClient({ client, container: "standbys" });
+  await checking.start();
+  await untilWritten(checking, performance.now());
+  await between();
+  await untilWritten(checking, performance.now());
+  for (const service of services) {
+    await stamp.kill(service);
+    const killedMs = performance.now();
+    await untilWritten(checking, killedMs);
+    const later = checking.times.filter(({ endMs }) => endMs > killedMs);
+    const longest = Math.max(...later.map(({ startMs, endMs }) => endMs - startMs));
+    console.log(`${service}: writes were held up ${Math.round(longest)} ms at most; ${later.length} afterwards`);
+  }
+  await checking.stop(30_000);
+  const report = await checking.verify();
+  client.close();
+  assert.deepEqual(report.broken, []);
+  assert.ok(report.readBack > writesAfterKill, `${report.readBack} blobs read back`);
+}
+
 test(
-  "compose ha, one etcd, the active lock service and a front-end are killed under clients: every promise kept, and writes go on",
+  "compose ha, the active lock service and a front-end are killed under clients: every promise kept, and writes go on",
   options,
   async () => {
     const before = await ha.untilReady();
     assert.equal(before.processes.length, 16);
-    const active = before.processes.find(({ name, state }) => name.startsWith("lock-service") && state === "serving")?.name;
-    assert.ok(active !== undefined, JSON.stringify(before.processes));
-    const client = clientOf();
-    const checking = new CheckingClient({ client, container: "standbys" });
-    await checking.start();
-    await untilWritten(checking, performance.now());
-    await rotateSecret(ha);
-    await untilWritten(checking, performance.now());
-    for (const service of ["etcd-2", active, "front-end-2"]) {
-      await ha.kill(service);
-      const killedMs = performance.now();
-      await untilWritten(checking, killedMs);
-      const later = checking.times.filter(({ endMs }) => endMs > killedMs);
-      const longest = Math.max(...later.map(({ startMs, endMs }) => endMs - startMs));
-      console.log(`${service}: writes were held up ${Math.round(longest)} ms at most; ${later.length} afterwards`);
-    }
-    await checking.stop(30_000);
-    const report = await checking.verify();
-    client.close();
-    assert.deepEqual(report.broken, []);
-    assert.ok(report.readBack > writesAfterKill, `${report.readBack} blobs read back`);
+    const active = activeIn(before);
+    await killUnderClients(ha, [active, "front-end-2"], () => rotateSecret(ha));
     const start = (name: string) => `${name}: down; start it: docker compose -f compose.ha.yml -p ${id} up -d ${name}`;
     await untilNotReady(ha, [start(active), start("front-end-2")]);
+  },
+);
+
+test(
+  "compose ha over etcd, one of which is killed: writes go on; started without saying so it begins no other stamp, and nothing is lost",
+  options,
+  async () => {
+    await ha.down();
+    await overEtcd.up();
+    await killUnderClients(overEtcd, ["etcd-2", activeIn(await overEtcd.untilReady())]);
+    const client = clientOf();
+    const put = await client.put("standbys", "kept", Buffer.alloc(1_000, "x"));
+    assert.ok(put.kind === "answer" && put.status === 201, JSON.stringify(put));
+    await overEtcd.do("stop");
+    await unsaid.do("up", "-d", "--no-build", "lock-service-1", "lock-service-2", "lock-service-3", "front-end-1");
+    for (const endMs = performance.now() + 60_000; ; await sleep(1_000)) {
+      const waits = (await unsaid.status()).processes.find(({ name }) => name === "lock-service-1")?.waitingFor.join() ?? "";
+      if (/served metadata in etcd before, and no new stamp is begun/.test(waits)) break;
+      assert.ok(performance.now() < endMs, waits);
+    }
+    await unsaid.do("stop");
+    await overEtcd.up();
+    await overEtcd.untilReady();
+    const got = await client.get("standbys", "kept");
+    assert.ok(got.kind === "answer" && got.status === 200, JSON.stringify(got));
+    client.close();
   },
 );
 
@@ -216,7 +263,7 @@ test(
   "docker-compose.yml with compose/secured.yml: serves with certificates, and the key of the account lies on no disk",
   options,
   async () => {
-    await ha.down();
+    await overEtcd.down();
     await small.up();
     assert.equal((await small.untilReady()).processes.length, 14);
     await rotateSecret(small);

@@ -12,7 +12,8 @@ import { root, run } from "../tools/commands.ts";
 const chart = join(root, "deploy/helm/stamp");
 const folder = mkdtempSync(join(tmpdir(), "stamp-helm-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
-const smallest = { etcd: { endpoints: ["etcd:2379"] }, accounts: { existingSecret: "accounts" } };
+const smallest = { accounts: { existingSecret: "accounts" } };
+const overEtcd = { ...smallest, etcd: { endpoints: ["etcd:2379"] } };
 let skip: string | undefined;
 
 interface Container {
@@ -43,10 +44,16 @@ before(
   { timeout: 620_000 },
 );
 
-async function rendered(values: string | object): Promise<{ code: number; output: string; objects: readonly Rendered[] }> {
+/** `there`: an object that the cluster has already. */
+async function rendered(
+  values: string | object,
+  there?: Rendered,
+): Promise<{ code: number; output: string; objects: readonly Rendered[] }> {
   const path = typeof values === "string" ? join(chart, "ci", values) : join(folder, "values.yaml");
   if (typeof values !== "string") writeFileSync(path, JSON.stringify(values));
-  const { code, output } = await run(join(folder, "render"), [chart, path]);
+  const object = join(folder, "there.json");
+  if (there !== undefined) writeFileSync(object, JSON.stringify(there));
+  const { code, output } = await run(join(folder, "render"), [chart, path, ...(there === undefined ? [] : [object])]);
   return { code, output, objects: code === 0 ? (JSON.parse(output) as Rendered[]) : [] };
 }
 
@@ -70,6 +77,9 @@ test("chart, with the fewest values: every object is one of the API, and every r
     });
   const lockServices = [0, 1, 2].map((i) => `shop-lock-service-${i}.shop-lock-service.storage.svc.cluster.local:11100`).join();
   assert.equal(environmentOf(setOf(objects, "front-end")).STAMP_LOCK_SERVICE, lockServices);
+  const members = lockServices.split(",").map((address, i) => `lock-service-${i}=${address}`);
+  const { STAMP_METADATA_STORE, STAMP_MEMBERS, STAMP_ETCD_ENDPOINTS } = environmentOf(setOf(objects, "lock-service"));
+  assert.deepEqual([STAMP_METADATA_STORE, STAMP_MEMBERS, STAMP_ETCD_ENDPOINTS], ["replicated", members.join(), undefined]);
   // Nobody has to ask for TLS or for sealed keys.
   const mounted = (role: string) => setOf(objects, role).spec.template.spec.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
   assert.equal(environmentOf(setOf(objects, "front-end")).STAMP_TLS, "cluster");
@@ -87,16 +97,35 @@ test("chart, with everything on: TLS, master key, etcd with users and certificat
   const { STAMP_LOG_LEVEL, STAMP_TLS, STAMP_MASTER_KEY_FILE } = environmentOf(nodes);
   assert.deepEqual([STAMP_LOG_LEVEL, STAMP_TLS, STAMP_MASTER_KEY_FILE], ["debug", "cluster", undefined]);
   assert.equal(environmentOf(setOf(objects, "partition-server")).STAMP_MASTER_KEY_FILE, "/secrets/master-key/master-key");
-  assert.equal(environmentOf(setOf(objects, "lock-service")).STAMP_ETCD_PASSWORD_FILE, "/secrets/etcd/password");
+  const lockService = environmentOf(setOf(objects, "lock-service"));
+  assert.deepEqual([lockService.STAMP_METADATA_STORE, lockService.STAMP_MEMBERS], ["etcd", undefined]);
+  assert.equal(lockService.STAMP_ETCD_PASSWORD_FILE, "/secrets/etcd/password");
   assert.equal(environmentOf(setOf(objects, "front-end")).STAMP_TLS_CERT, "/secrets/doors/tls.crt");
+});
+
+test("chart, an upgrade of a release: its metadata stay where they are, and values that say another place are refused", async (context) => {
+  if (skip !== undefined) return context.skip(skip);
+  const five = { ...smallest, roles: { "lock-service": { replicas: 5 } } };
+  for (const [before, same, other, words] of [
+    [overEtcd, overEtcd, smallest, /etcd\.endpoints: the metadata of this release are in etcd; give its endpoints as before/],
+    [smallest, five, overEtcd, /etcd\.endpoints: the metadata of this release are replicated by its lock services; give none/],
+  ] as const) {
+    const there = setOf((await rendered(before)).objects, "lock-service");
+    const upgraded = await rendered(same, there);
+    assert.equal(upgraded.code, 0, upgraded.output);
+    const moved = await rendered(other, there);
+    assert.equal(moved.code, 1);
+    assert.match(moved.output, words);
+  }
 });
 
 test("chart, values that can't be right are refused with their name", async (context) => {
   if (skip !== undefined) return context.skip(skip);
   const wrongs: readonly [object, RegExp][] = [
-    [{}, /endpoints/],
-    [{ ...smallest, accounts: {} }, /existingSecret/],
-    [{ ...smallest, etcd: { ...smallest.etcd, tls: true } }, /etcd/],
+    [{}, /existingSecret/],
+    [{ ...overEtcd, etcd: { ...overEtcd.etcd, tls: true } }, /etcd/],
+    [{ ...overEtcd, etcd: { endpoints: ["http://etcd:2379"] } }, /endpoints/],
+    [{ ...smallest, roles: { "lock-service": { replicas: 2 } } }, /lock-service\.replicas: 2, and .* are 3 or 5/],
     [{ ...smallest, roles: { "extent-node": { replicas: 2 } } }, /replicas/],
     [{ ...smallest, mastrKey: {} }, /mastrKey/],
     [{ ...smallest, image: { digest: "latest" } }, /digest/],

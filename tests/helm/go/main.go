@@ -1,15 +1,17 @@
 // Renders the chart given as the first argument with the values of the second, as `helm template` does (values are checked against
-// values.schema.json), decodes every object strictly into the types of the Kubernetes API, and prints the objects as one JSON array.
+// values.schema.json; a third one: an object that the cluster has, for `lookup`), decodes every object strictly into the types of the Kubernetes API, and prints the objects as one JSON array.
 // Exit code 1: the values are refused; 2: an object is not one of the API.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"sort"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -19,6 +21,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,7 +51,7 @@ func main() {
 	release := chartutil.ReleaseOptions{Name: "shop", Namespace: "storage", Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(chart, values, release, nil)
 	fail(1, err)
-	files, err := engine.Render(chart, all)
+	files, err := render(chart, all)
 	fail(1, err)
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -76,6 +83,37 @@ func main() {
 		}
 	}
 	fail(2, json.NewEncoder(os.Stdout).Encode(objects))
+}
+
+func render(chart *chart.Chart, values chartutil.Values) (map[string]string, error) {
+	if len(os.Args) < 4 {
+		return engine.Render(chart, values)
+	}
+	content, err := os.ReadFile(os.Args[3])
+	fail(2, err)
+	there := &unstructured.Unstructured{}
+	fail(2, there.UnmarshalJSON(content))
+	return engine.RenderWithClientProvider(chart, values, cluster{there: there})
+}
+
+// A cluster that has one object.
+type cluster struct {
+	dynamic.NamespaceableResourceInterface
+	there *unstructured.Unstructured
+	kind  string
+}
+
+func (c cluster) GetClientFor(_, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return cluster{there: c.there, kind: kind}, true, nil
+}
+
+func (c cluster) Namespace(string) dynamic.ResourceInterface { return c }
+
+func (c cluster) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	if c.kind == c.there.GetKind() && name == c.there.GetName() {
+		return c.there, nil
+	}
+	return nil, errors.NewNotFound(schema.GroupResource{Resource: c.kind}, name)
 }
 
 func fail(code int, err error) {

@@ -14,7 +14,11 @@ STAMP_CLUSTER_CA_FILE: /data/cluster-certs/ca.pem
 STAMP_TLS: cluster
 {{- end }}
 {{- if eq .role "lock-service" }}
-STAMP_METADATA_STORE: etcd
+{{- $store := include "stamp.metadataStore" .root }}
+STAMP_METADATA_STORE: {{ $store }}
+{{- if eq $store "replicated" }}
+STAMP_MEMBERS: {{ include "stamp.members" .root | quote }}
+{{- else }}
 STAMP_ETCD_ENDPOINTS: {{ join "," $values.etcd.endpoints | quote }}
 {{- with $values.etcd.prefix }}
 STAMP_ETCD_PREFIX: {{ . | quote }}
@@ -32,6 +36,7 @@ STAMP_ETCD_CA_FILE: /secrets/etcd/ca.crt
 {{- if $values.etcd.clientCertificate }}
 STAMP_ETCD_CERT_FILE: /secrets/etcd/tls.crt
 STAMP_ETCD_KEY_FILE: /secrets/etcd/tls.key
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if and (eq .role "partition-server") $values.masterKey.enabled }}

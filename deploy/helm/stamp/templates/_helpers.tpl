@@ -24,6 +24,34 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- join "," $all -}}
 {{- end -}}
 
+{{/* Lock services that replicate the metadata, with their names, as each of them has to know them. */}}
+{{- define "stamp.members" -}}
+{{- $root := . -}}
+{{- $all := list -}}
+{{- range $i := until (int (index .Values.roles "lock-service").replicas) -}}
+{{- $all = append $all (printf "lock-service-%d=%s:11100" $i (include "stamp.host" (dict "root" $root "role" "lock-service" "ordinal" $i))) -}}
+{{- end -}}
+{{- join "," $all -}}
+{{- end -}}
+
+{{/* Where the metadata are: etcd or replicated. Refuses another place than that of the release that runs: its metadata would be left there. */}}
+{{- define "stamp.metadataStore" -}}
+{{- $store := ternary "replicated" "etcd" (empty .Values.etcd.endpoints) -}}
+{{- $replicas := int (index .Values.roles "lock-service").replicas -}}
+{{- if and (eq $store "replicated") (not (has $replicas (list 3 5))) -}}
+{{- fail (printf "roles.lock-service.replicas: %d, and lock services that replicate the metadata are 3 or 5 (or give etcd.endpoints)" $replicas) -}}
+{{- end -}}
+{{- $there := lookup "apps/v1" "StatefulSet" .Release.Namespace (printf "%s-lock-service" (include "stamp.name" .)) -}}
+{{- range dig "spec" "template" "spec" "containers" (list) ($there | default dict) -}}
+{{- range .env -}}
+{{- if and (eq .name "STAMP_METADATA_STORE") (ne .value $store) -}}
+{{- fail (printf "etcd.endpoints: the metadata of this release are %s; %s" (ternary "in etcd" "replicated by its lock services" (eq .value "etcd")) (ternary "give its endpoints as before (to leave it: docs/guides/etcd.md)" "give none (to move them: docs/guides/etcd.md)" (eq .value "etcd"))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $store -}}
+{{- end -}}
+
 {{/* The processes as `stamp status` in a container asks them. */}}
 {{- define "stamp.processes" -}}
 {{- $root := . -}}

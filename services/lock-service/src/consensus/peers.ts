@@ -38,8 +38,8 @@ export interface PeersOptions {
   /** Addresses of all members, by name. */
   readonly members: ReadonlyMap<MemberId, Address>;
   readonly lineage: () => Uint8Array;
-  /** A member has answered, and named the lineage of its rows. */
-  readonly heard: (from: MemberId, lineage: Uint8Array) => void;
+  /** A member has answered, and named the lineage of its rows, and whether it has served metadata in etcd. */
+  readonly heard: (from: MemberId, lineage: Uint8Array, servedEtcd: boolean) => void;
 }
 
 export class Peers {
@@ -102,7 +102,7 @@ export class Peers {
     const request = { from: name, to, lineage: lineage() as Uint8Array<ArrayBuffer>, messages: [...messages] };
     const client = this.#world.transport.client(address, Consensus);
     const answer = await client.deliver(request, { timeoutMs: callTimeoutMs, signal: this.#stopping.signal });
-    if (answer.ok && !this.#stopping.signal.aborted) heard(to, answer.value.lineage.slice());
+    if (answer.ok && !this.#stopping.signal.aborted) heard(to, answer.value.lineage.slice(), answer.value.servedEtcd);
     return answer.ok;
   }
 }

@@ -142,6 +142,32 @@ test("the folders of all members are lost: each says that it is empty, and none 
   });
 });
 
+test("a member has served metadata in etcd: no new stamp is begun beside them, and a store that was moved into the folder is taken over", async () => {
+  for (const servedBy of ["lock-1", "lock-3"]) {
+    begin({ seed: 8, timeLimitMs: 900_000 });
+    const { sim, names } = scene;
+    await sim.run(async () => {
+      emptied(names);
+      await sim.offline(servedBy).disk.writeAtomically("etcd-mark", new Uint8Array(1));
+      for (const name of names) sim.restart(name);
+      await sim.sleep(10_000);
+      assert.equal(scene.active(), undefined);
+      const why = sim.role("lock-1")?.status.waitingFor.join() ?? "";
+      assert.match(
+        why,
+        new RegExp(`^${servedBy} served metadata in etcd before, and no new stamp is begun .* set metadataStore to etcd as it was`),
+      );
+    });
+  }
+  await aloneBefore(9, async (writer) => {
+    for (const name of scene.names) await scene.sim.offline(name).disk.writeAtomically("etcd-mark", new Uint8Array(1));
+    for (const name of scene.names) scene.sim.restart(name);
+    await settled();
+    await writer.check();
+    await writer.release();
+  });
+});
+
 test("metadata of a stopped stamp: those of the history that most members have, the newest of it; before a take-over the old store's", async () => {
   const found = (lineage: string, applied: number) => ({ entries: [], lineage, applied });
   assert.equal(newestMetadata([]), undefined);

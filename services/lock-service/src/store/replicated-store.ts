@@ -8,11 +8,12 @@
  *   - Members whose rows are of two lineages take nothing from one another (rule consensusSameLineage).
  *   - An empty member begins a stamp only if it was told to (`init`), or if it takes over the store that it had alone. It is the first of the
  *     members, has set no store aside, and every other member has answered that it is empty, too.
+ *   - No new stamp is begun where a member has served metadata in etcd: that may be the stamp, and its deployment was changed.
  *   - Any other member with a store that it had alone answers nothing: its stamp must not be begun anew beside it.
  */
 import { equalBytes, type Failed, FailureError, type Outcome, ok, refused, toHex, unwrap } from "@stamp/base";
 import { refusedByStandby } from "@stamp/metadata-store";
-import { type Address, DiskError, type ServedService, served, sleep, type World } from "@stamp/ports";
+import { type Address, DiskError, markPath, type ServedService, served, sleep, type World } from "@stamp/ports";
 import { firstSnapshot, type MemberId } from "@stamp/raft";
 import { Consensus, type DeliverRequest } from "@stamp/wire";
 import type { LockServiceConfig } from "../config.ts";
@@ -28,7 +29,7 @@ import { messageFromWire } from "../consensus/wire-messages.ts";
 import type { Room } from "../room.ts";
 import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
-import { LockStore, metadataStoreName } from "./store.ts";
+import { etcdStoreName, LockStore, metadataStoreName } from "./store.ts";
 
 /** Time between two looks at a folder, in milliseconds. */
 const lookAgainMs = 1_000;
@@ -38,6 +39,9 @@ const askAgainMaxMs = 1_000;
 const storeOfOwnText =
   `its folder has a store that it had alone (stores/${metadataStoreName}). If that is the metadata of this stamp, name this lock service first in ` +
   "`members`, on each of them; if not, move that store and its mark, files/metadata-mark, away";
+const servedEtcdText = (names: readonly MemberId[]): string =>
+  `${names.join(", ")} served metadata in etcd before, and no new stamp is begun beside them: set metadataStore to etcd as it was ` +
+  "(STAMP_METADATA_STORE, STAMP_ETCD_ENDPOINTS), or move them (docs/guides/etcd.md)";
 const emptyText =
   "the other lock services: this one holds nothing yet, and takes everything from them (a new one: when it was added, stamp lock-service add)";
 /** A member that was not told to begin a stamp says it: the stamp may have been here. */
@@ -62,6 +66,8 @@ export class ReplicatedStore {
   #folder: Folder | undefined;
   /** Lineages that other members have named; empty: their rows are none. */
   readonly #lineages = new Map<MemberId, Uint8Array>();
+  /** Members that have served metadata in etcd, this one among them. */
+  readonly #servedEtcd = new Set<MemberId>();
   #news = (): void => {};
   #handedOverMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
@@ -185,7 +191,10 @@ export class ReplicatedStore {
       name: this.#config.name,
       members: this.#members,
       lineage: () => this.#lineage,
-      heard: (from, lineage) => this.#heard(from, lineage),
+      heard: (from, lineage, servedEtcd) => {
+        if (servedEtcd) this.#servedEtcd.add(from);
+        this.#heard(from, lineage);
+      },
     });
   }
 
@@ -224,7 +233,7 @@ export class ReplicatedStore {
     if (theirs.length > 0) this.#heard(from, theirs);
     const same = own.length === 0 || theirs.length === 0 || equalBytes(own, theirs);
     if (same || !this.#world.rules.on("consensusSameLineage")) this.#member?.deliver(decoded, theirs);
-    return ok({ lineage: own });
+    return ok({ lineage: own, servedEtcd: this.#servedEtcd.has(to) });
   }
 
   async #run(): Promise<void> {
@@ -248,6 +257,7 @@ export class ReplicatedStore {
       return;
     }
     this.#folder = folder.value;
+    if (await this.#world.disk.exists(markPath(etcdStoreName))) this.#servedEtcd.add(this.#config.name);
     this.#peers = this.#newPeers();
     let isForeign = false;
     try {
@@ -340,7 +350,9 @@ export class ReplicatedStore {
       await this.#peers.ask();
       const answers = this.#peers.names.map((id) => this.#lineages.get(id));
       if (answers.some((lineage) => lineage !== undefined && lineage.length > 0)) return ok(stored);
-      if (answers.every((lineage) => lineage !== undefined)) break;
+      const isAnswered = answers.every((lineage) => lineage !== undefined);
+      if (isAnswered && (old || this.#servedEtcd.size === 0)) break;
+      if (isAnswered) this.#waits = servedEtcdText([...this.#servedEtcd]);
       await sleep(this.#world.clock, pauseMs, signal);
     }
     if (signal.aborted) return ok(stored);

@@ -60,7 +60,7 @@ export const keySize = (key: string, value: Uint8Array | undefined): number => 3
 
 export const metadataStoreName = "metadata";
 /** Name of the mark that a process keeps of a store in etcd. */
-const etcdStoreName = "etcd";
+export const etcdStoreName = "etcd";
 const replicatedStoreName = "consensus";
 
 export class LockStore {
