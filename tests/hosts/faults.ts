@@ -67,6 +67,17 @@ export const cutStreamManager = cut(
   (stamp, host) => stamp.network.cut(host),
   (stamp) => stamp.hostOf("stream-manager"),
 );
+/** The one that leads hears no other, or is not heard: another one has to lead, and the old one must answer nobody. */
+export const deafLockService = cut(
+  "host of the active lock service hears nobody",
+  (stamp, host) => stamp.network.cutOneWay(host, "hears nobody"),
+  (stamp) => stamp.hostOf("lock-service"),
+);
+export const unheardLockService = cut(
+  "host of the active lock service is heard by nobody",
+  (stamp, host) => stamp.network.cutOneWay(host, "is heard by nobody"),
+  (stamp) => stamp.hostOf("lock-service"),
+);
 export const killEtcdLeader: HostFault = {
   name: "etcd's leader killed",
   lastsMs: 8_000,
@@ -117,6 +128,12 @@ export const allFaults: readonly HostFault[] = [
     (stamp) => stamp.hostOf("lock-service"),
     false,
   ),
+  deafLockService,
+  unheardLockService,
+];
+
+/** Faults of an etcd below the lock services. */
+export const etcdFaults: readonly HostFault[] = [
   killEtcdLeader,
   {
     name: "two of three etcd members killed, one returns after 20 s",

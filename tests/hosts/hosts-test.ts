@@ -10,16 +10,17 @@ import { whyNoNamespaces } from "./network.ts";
 import { type Host, StampHosts, type StampHostsOptions } from "./stamp-hosts.ts";
 
 export class RunningHosts {
-  readonly #etcdProgram: string;
+  readonly #etcdProgram: string | undefined;
   #stamp: StampHosts | undefined;
   #clients: MovingClients | undefined;
 
-  constructor(etcdProgram: string) {
+  /** `etcdProgram`: undefined if there is none, for stamps that need none. */
+  constructor(etcdProgram: string | undefined) {
     this.#etcdProgram = etcdProgram;
   }
 
-  async start(options: StampHostsOptions = {}): Promise<StampHosts> {
-    this.#stamp = await StampHosts.start(this.#etcdProgram, options);
+  async start({ metadata = "etcd", ...options }: StampHostsOptions = {}): Promise<StampHosts> {
+    this.#stamp = await StampHosts.start(metadata === "etcd" ? this.#etcdProgram : undefined, options);
     return this.#stamp;
   }
 
@@ -43,13 +44,15 @@ export interface HostsTestOptions {
   readonly timeoutMs: number;
   /** Reason to skip the test; undefined if there is none. */
   readonly skip?: string | undefined;
+  /** False: the stamp of the test needs no etcd. */
+  readonly etcd?: boolean;
 }
 
 /** Runs a test of a stamp on three hosts. Skips it, with the reason, where there are no namespaces or no etcd. */
 export async function hostsTest(name: string, options: HostsTestOptions, work: (running: RunningHosts) => Promise<void>): Promise<void> {
-  const found = await findEtcd();
-  const skip = (await whyNoNamespaces()) ?? ("skip" in found ? found.skip : options.skip);
-  if (skip !== undefined || "skip" in found) return void test(name, { skip }, () => {});
+  const found: { readonly program?: string; readonly skip?: string } = options.etcd === false ? {} : await findEtcd();
+  const skip = (await whyNoNamespaces()) ?? found.skip ?? options.skip;
+  if (skip !== undefined) return void test(name, { skip }, () => {});
   const running = new RunningHosts(found.program);
   const kept = process.env.STAMP_HOSTS_LOGS;
   process.once("SIGTERM", () => void running.close(kept).finally(() => process.exit(1)));

@@ -1,5 +1,5 @@
 /**
- * A stamp on three hosts of a `HostNetwork`, made with the commands of `docs/guides/deploy.md`: on each host an etcd and one `stamp up`.
+ * A stamp on three hosts of a `HostNetwork`, made with the commands of `docs/guides/deploy.md`: on each host one `stamp up`, and by choice an etcd.
  *
  *   a, b   lock service, extent node, partition server, front-end, stream manager, partition manager
  *   c      lock service, extent node, partition server, front-end
@@ -56,6 +56,8 @@ export interface StampStatus {
 }
 
 export interface StampHostsOptions {
+  /** The metadata are in an etcd of three members, or replicated by the lock services. */
+  readonly metadata?: "etcd" | "replicated";
   /** Further environment of all processes of a host. */
   readonly environments?: Partial<Record<Host, Readonly<Record<string, string>>>>;
   /** With TLS between the processes, and keys sealed at rest. */
@@ -67,7 +69,8 @@ export interface StampHostsOptions {
 export class StampHosts {
   readonly network: HostNetwork;
   readonly folder: string;
-  readonly #etcd: string;
+  /** Program of etcd; undefined: the lock services replicate the metadata. */
+  readonly #etcd: string | undefined;
   readonly #masterKey = randomBytes(32).toString("base64");
   readonly #secret = randomBytes(32).toString("base64");
   /** Mutual TLS between all processes, and a master key that seals secrets of accounts. */
@@ -83,14 +86,14 @@ export class StampHosts {
   readonly #programs = new Map<Host, string>();
   readonly #environments = new Map<Host, Readonly<Record<string, string>>>();
 
-  private constructor(network: HostNetwork, etcdProgram: string, secured: boolean) {
+  private constructor(network: HostNetwork, etcdProgram: string | undefined, secured: boolean) {
     this.network = network;
     this.#secured = secured;
     this.#etcd = etcdProgram;
     this.folder = mkdtempSync(join(tmpdir(), "stamp-hosts-"));
   }
 
-  static async start(etcdProgram: string, options: StampHostsOptions = {}): Promise<StampHosts> {
+  static async start(etcdProgram: string | undefined, options: Omit<StampHostsOptions, "metadata"> = {}): Promise<StampHosts> {
     const { environments = {}, secured = false, programs = root } = options;
     const stamp = new StampHosts(await HostNetwork.create(all), etcdProgram, secured);
     for (const host of hosts) {
@@ -178,6 +181,7 @@ export class StampHosts {
   }
 
   startEtcd(host: Host): void {
+    if (this.#etcd === undefined) return;
     const url = (port: number): string => `http://${this.network.address(host)}:${port}`;
     const args = [
       ["--name", host, "--data-dir", join(this.#etcdFolder, host), "--initial-cluster-token", this.folder],
@@ -333,7 +337,7 @@ export class StampHosts {
       await this.stamp("a", ["certs", "cluster", "init", "--host", "a", "--stamp", "hosts"]);
       await this.#copyCertificates(["b", "c"]);
     }
-    await this.etcdLeader();
+    if (this.#etcd !== undefined) await this.etcdLeader();
     const up = (host: Host, ...more: readonly string[]): Promise<string> =>
       this.stamp(host, ["up", "-d", "--host", host, "--ready-timeout-s", "150", ...more]);
     await Promise.all([up("a", "--init"), up("b"), up("c")]);
@@ -372,7 +376,7 @@ export class StampHosts {
       hosts: { a: this.#part("a", 1, true), b: this.#part("b", 2, true), c: this.#part("c", 3, false) },
       config: {
         accounts: [account],
-        roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } },
+        ...(this.#etcd === undefined ? {} : { roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } } }),
         ...(this.#secured ? { tls: "cluster", keysAtRest: "sealed" } : {}),
       },
     };
