@@ -4,7 +4,7 @@ import { refused } from "@stamp/base";
 import { timesText } from "@stamp/cluster";
 import { codingDrills } from "./coding/coding-drills.ts";
 import type { Drill } from "./drill.ts";
-import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
+import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf, servingLockService } from "./faults.ts";
 import { stopAndAskOn } from "./old-callers.ts";
 import { type DrillTarget, untilReady } from "./target.ts";
 
@@ -208,10 +208,10 @@ export const drills: readonly Drill[] = [
   },
   {
     name: "kill-lock-service",
-    about: "kill -9 the lock service, which also holds the metadata store",
+    about: "kill -9 the lock service that serves: of three the one that leads, and another one takes over",
     holdUpAimMs: 250,
     afterFaultMs: 10_000,
-    run: async (context) => kill(context, "lock-service-1"),
+    run: async (context) => kill(context, await servingLockService(context)),
   },
   {
     name: "pause-extent-node",

@@ -64,9 +64,9 @@ const steps: Readonly<Record<string, readonly string[]>> = {
     "Only a write that needs a new extent in this moment waits for it.",
   ],
   "kill-lock-service": [
-    "The lock service is killed; with it the metadata store. Nobody can take or renew a lease.",
+    "The lock service that leads is killed. Until another one leads, nobody can take or renew a lease, nor make an extent.",
     "Leases hold for at least 4.5 s more: holders renew every 0.5 s. Reads and writes go on without a look at the lock service.",
-    "It is started again within that time and extends every lease by a full term. Nobody has lost one.",
+    "One of the other two is elected within about two seconds (a single one is started again) and extends every lease by a full term.",
   ],
   "pause-extent-node": [
     "The primary is stopped (SIGSTOP): it keeps its connections and answers nothing, as a hung machine does.",

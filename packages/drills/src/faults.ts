@@ -70,6 +70,13 @@ export async function leaderOf({ target }: DrillContext, role: "stream-manager" 
   return found.name;
 }
 
+/** Returns the name of the lock service that serves: of several, the others follow it. */
+export async function servingLockService({ target }: DrillContext): Promise<string> {
+  const found = (await target.status()).processes.find(({ role, state }) => role === "lock-service" && state === "serving");
+  if (found === undefined) throw new Error("no lock service of this cluster serves");
+  return found.name;
+}
+
 export async function kill(context: DrillContext, name: string): Promise<void> {
   context.fault(`kill -9 ${name}`);
   await context.target.ask({ do: "signal", name, signal: "SIGKILL" });

@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { Prng } from "@stamp/base";
 import { type BlobDoor, ObjectClients, type ObjectClientsOptions, QueueClients, until } from "@stamp/histories";
-import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "../faults.ts";
+import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf, servingLockService } from "../faults.ts";
 import { type DrillTarget, untilReady } from "../target.ts";
 import { Timeline, type TimelineEntry } from "../watch.ts";
 import { judgedInto, judgeHistory, stageInto } from "./real-stage.ts";
@@ -178,7 +178,7 @@ async function strike(target: DrillTarget, timeline: Timeline, goesOn: () => boo
     () => stopForLong(context, "Entity"),
     killed(() => leaderOf(context, "partition-manager")),
     killed(() => serverOf(context, "Blob")),
-    killed(async () => "lock-service-1"),
+    killed(() => servingLockService(context)),
     killed(async () => (await nodesWrittenTo(context, "Message")).at(-1) as string),
   ];
   for (const fault of faults) {
