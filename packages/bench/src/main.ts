@@ -3,13 +3,19 @@ import { parseArgs } from "node:util";
 import { budgetBench } from "./budget/bench.ts";
 import { capacity } from "./capacity.ts";
 import { cases, nameOf } from "./cases.ts";
+import { lockServicesBench } from "./lock-services.ts";
 import { peersBench } from "./peers/bench.ts";
 import { profile } from "./profile/bench.ts";
 import type { TargetName } from "./targets.ts";
 import { turns } from "./turns/bench.ts";
 
 const [what = "", ...others] = process.argv.slice(2);
-const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = { turns, profile, capacity };
+const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
+  turns,
+  profile,
+  capacity,
+  "lock-services": lockServicesBench,
+};
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
   process.exit();
@@ -20,6 +26,7 @@ const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded
 pnpm bench --budget [--write]                   processor time of each operation against its budget; --write sets the budget
 pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
 pnpm bench profile [--before FOLDER]            functions with the most processor time, beside an earlier checkout; see --help
+pnpm bench lock-services                        one lock service beside three that replicate the metadata, see --help
 pnpm bench capacity                             memory of each role, disk for each stored byte, see --help`;
 const { values } = parseArgs({
   options: {
