@@ -1,6 +1,7 @@
 /** The Files service by its SDK, against a whole stamp in one process. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import dns from "node:dns";
+import { after, before, mock, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import {
   AccountSASPermissions,
@@ -10,19 +11,32 @@ import {
   type ShareDirectoryClient,
   ShareFileClient,
   ShareServiceClient,
+  StorageSharedKeyCredential,
 } from "@azure/storage-file-share";
 import { startStamp } from "@stamp/embedded";
+import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
 import { failure } from "../conformance/target.ts";
 
 let stamp: Awaited<ReturnType<typeof startStamp>>;
 let service: ShareServiceClient;
 let made = 0;
 
+const options = { retryOptions: { maxTries: 1 } };
+const credential = new StorageSharedKeyCredential(accountName, accountKey);
+const endpoint = (): string => `http://${accountName}.file.localhost:${new URL(stamp.endpoints.file).port}`;
+
 before(async () => {
+  // The SDK renames at a host of the account only, and not every system resolves such a name.
+  const { lookup } = dns;
+  const here = (host: string) => (host.endsWith(".localhost") ? "127.0.0.1" : host);
+  mock.method(dns, "lookup", (host: string, ...rest: []) => (lookup as (...all: unknown[]) => void)(here(host), ...rest));
   stamp = await startStamp({});
-  service = ShareServiceClient.fromConnectionString(stamp.connectionString, { retryOptions: { maxTries: 1 } });
+  service = new ShareServiceClient(endpoint(), credential, options);
 });
-after(() => stamp.stop());
+after(async () => {
+  await stamp.stop();
+  mock.restoreAll();
+});
 
 async function share(): Promise<ShareClient> {
   const client = service.getShareClient(`share-${++made}`);
@@ -99,7 +113,8 @@ test("files: dots at the end of a name count only if the request says so", async
   const client = await share();
   await client.createDirectory("a...");
   assert.deepEqual(await listed(client.rootDirectoryClient), ["a/"]);
-  const exact = ShareServiceClient.fromConnectionString(stamp.connectionString, { allowTrailingDot: true }).getShareClient(client.name);
+  const byPath = ShareServiceClient.fromConnectionString(stamp.connectionString, { allowTrailingDot: true });
+  const exact = byPath.getShareClient(client.name);
   await exact.createDirectory("b..");
   assert.deepEqual(await listed(exact.rootDirectoryClient), ["a/", "b../"]);
 });
@@ -251,4 +266,58 @@ test("files: leases of files and shares guard them, and operations that are not 
   assert.equal(await refusal(client.delete()), "412 LeaseIdMissing");
   await ofShare.releaseLease();
   assert.equal(await refusal(client.createSnapshot()), "501 NotImplemented");
+});
+
+test("files: files and directories are renamed at once, with what is below, and onto a file only if asked for", async () => {
+  const client = await share();
+  const root = client.rootDirectoryClient;
+  const directory = client.getDirectoryClient("a");
+  await directory.create();
+  const file = directory.getFileClient("f");
+  await file.uploadData(Buffer.from("text"));
+  const { fileId } = await file.getProperties();
+  const moved = await directory.rename("b");
+  assert.deepEqual(await listed(moved.destinationDirectoryClient), ["f:4"]);
+  assert.equal(await refusal(directory.getProperties()), "404 ResourceNotFound");
+  const inB = client.getDirectoryClient("B").getFileClient("F");
+  const { destinationFileClient: up } = await inB.rename("up.txt", { metadata: { a: "1" }, contentType: "text/y" });
+  const shown = await up.getProperties();
+  assert.deepEqual([shown.fileId, shown.metadata, shown.contentType], [fileId, { a: "1" }, "text/y"]);
+  await root.createFile("there", 9);
+  assert.equal(await refusal(up.rename("there")), "409 ResourceAlreadyExists");
+  await up.rename("THERE", { replaceIfExists: true });
+  assert.equal(await read(client, "there"), "text");
+  assert.deepEqual(await listed(root), ["b/", "THERE:4"]);
+  await client.createDirectory("b/c");
+  assert.match(await refusal(client.getDirectoryClient("b").rename("b/c/d")), /^400 InvalidInput/);
+  assert.equal(await refusal(root.getFileClient("none").rename("x")), "404 ResourceNotFound");
+});
+
+test("files: a file is copied with its ranges, properties and metadata, and its ranges are taken from a URL", async () => {
+  const client = await share();
+  const root = client.rootDirectoryClient;
+  const source = root.getFileClient("source");
+  const length = 1024 ** 3;
+  await source.create(length, { metadata: { a: "1" }, fileHttpHeaders: { fileContentType: "text/z" } });
+  await source.uploadRange("begin", 0, 5);
+  await source.uploadRange("end", length - 3, 3);
+  const copy = root.getFileClient("copy");
+  const { copyId, copyStatus } = await copy.startCopyFromURL(source.url);
+  assert.deepEqual([copyStatus, (copyId ?? "").length], ["success", 36]);
+  const shown = await copy.getProperties();
+  assert.deepEqual([shown.contentLength, shown.metadata, shown.contentType, shown.copyId], [length, { a: "1" }, "text/z", copyId]);
+  const ranges = (await copy.getRangeList()).rangeList.map(({ start, end }) => [start, end]);
+  assert.deepEqual(ranges, [
+    [0, 4],
+    [length - 3, length - 1],
+  ]);
+  assert.equal(await read(client, "copy", length - 4, 4), "\0end");
+  assert.equal(await refusal(copy.abortCopyFromURL(copyId ?? "")), "409 NoPendingCopyOperation");
+  const other = root.getFileClient("other");
+  await other.create(10);
+  assert.match(await refusal(other.uploadRangeFromURL(source.url, 0, 1, 5)), /^(401|403|404) CannotVerifyCopySource/);
+  const expiresOn = new Date(Date.now() + 60_000);
+  const signed = await source.generateSasUrl({ permissions: FileSASPermissions.parse("r"), expiresOn });
+  await other.uploadRangeFromURL(signed, 0, 1, 5);
+  assert.equal(await read(client, "other"), "\0begin\0\0\0\0");
 });

@@ -68,7 +68,7 @@ export async function putRange(exchange: FileExchange): Promise<Answer> {
   return respond(201, { ...writtenHeaders(exchange, put.value), ...received.value.digests });
 }
 
-const writtenHeaders = (exchange: FileExchange, blob: Blob): ResponseHeaders => ({
+export const writtenHeaders = (exchange: FileExchange, blob: Blob): ResponseHeaders => ({
   ...etagAndTime(exchange.version, blobOf(blob)),
   "x-ms-file-last-write-time": smbOf(blob).written,
   ...encrypted,
@@ -202,6 +202,7 @@ export async function getFileProperties(exchange: FileExchange): Promise<Answer>
   const { name, held, parentId } = found.value;
   const head = await headOf(exchange, name, lease.value);
   if (!head.ok) return head;
+  exchange.objects.copies.met(name, head.value);
   const length = { "Content-Length": String(head.value.contentLengthBytes) };
   return respond(200, { ...fileHeaders(exchange, head.value, held.id, parentId), ...length });
 }

@@ -50,8 +50,9 @@ export const writtenEntry = (exchange: FileExchange, blob: Blob, id: string, par
 export const createFile = (exchange: FileExchange): Promise<Answer> => createPath(exchange, "file");
 export const createDirectory = (exchange: FileExchange): Promise<Answer> => createPath(exchange, "directory");
 
-interface NewBlob {
-  readonly headers: ContentProperties;
+export interface NewBlob {
+  /** Undefined: none. */
+  readonly headers: ContentProperties | undefined;
   readonly metadata: Record<string, string>;
   readonly lengthBytes: number;
 }
@@ -87,11 +88,12 @@ async function createPath(exchange: FileExchange, kind: HeldKind): Promise<Answe
   return rejected("ServerBusy");
 }
 
-async function makeOrReplace(
+/** Makes the path, or gives a file that is there new content. `again`: others made or removed it meanwhile. */
+export async function makeOrReplace(
   exchange: FileExchange,
   row: Container,
   kind: HeldKind,
-  { lengthBytes, ...blob }: NewBlob,
+  { lengthBytes, headers = noContent, metadata }: NewBlob,
   leaseId: string | undefined,
 ): Promise<Parsed<ResponseHeaders> | "again"> {
   const { objects, resource } = exchange;
@@ -100,7 +102,7 @@ async function makeOrReplace(
   const found = await trees.run(tree, (context) => resolve(context, resource.path), exchange.limits());
   if (!found.ok && found.refusal !== "notFound") return refusedFile(found);
   const [parent, held] = found.ok ? [found.value.at(-2)?.held.id, found.value.at(-1)?.held] : [undefined, undefined];
-  const put = { ...blob, body: empty, blobType: "PageBlob", pageBlobBytes: toWire(lengthBytes), sequenceNumber: 0n };
+  const put = { headers, metadata, body: empty, blobType: "PageBlob", pageBlobBytes: toWire(lengthBytes), sequenceNumber: 0n };
   if (held) {
     if (kind === "directory" || held.kind === "directory") return rejected("ResourceAlreadyExists");
     const name = locatedOf(exchange, row, held.id);

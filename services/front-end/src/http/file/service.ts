@@ -21,6 +21,7 @@ import { getUserDelegationKey } from "../delegation-key.ts";
 import type { Answer } from "../exchange.ts";
 import type { RestService } from "../service.ts";
 import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
+import { abortCopyFile, copyFile, putRangeFromUrl } from "./copies.ts";
 import { getFile, getFileProperties, listRanges, putRange } from "./data.ts";
 import {
   createDirectory,
@@ -39,6 +40,7 @@ import {
 import type { FileExchange, FileHandler } from "./exchange.ts";
 import { listDirectoriesAndFiles } from "./lists.ts";
 import { createPermission, getPermission } from "./permissions.ts";
+import { renameDirectory, renameFile } from "./rename.ts";
 import { listShares } from "./share-facts.ts";
 import {
   createShare,
@@ -81,22 +83,22 @@ const handlers: { readonly [Name in FileOperationName]: FileHandler | undefined 
   SetDirectoryProperties: setDirectoryProperties,
   GetDirectoryMetadata: getDirectoryMetadata,
   SetDirectoryMetadata: setDirectoryMetadata,
-  RenameDirectory: undefined,
+  RenameDirectory: renameDirectory,
   ListHandles: undefined,
   ForceCloseHandles: undefined,
   CreateHardLink: undefined,
   CreateSymbolicLink: undefined,
   GetSymbolicLink: undefined,
-  RenameFile: undefined,
-  PutRangeFromURL: undefined,
+  RenameFile: renameFile,
+  PutRangeFromURL: putRangeFromUrl,
   PutRange: putRange,
   ListRanges: listRanges,
   SetFileProperties: setFileProperties,
   GetFileMetadata: getFileMetadata,
   SetFileMetadata: setFileMetadata,
   LeaseFile: leaseFile,
-  AbortCopyFile: undefined,
-  CopyFile: undefined,
+  AbortCopyFile: abortCopyFile,
+  CopyFile: copyFile,
   CreateFile: createFile,
   GetFile: getFile,
   GetFileProperties: getFileProperties,

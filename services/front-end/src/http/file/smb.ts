@@ -3,6 +3,7 @@
  * entries that it changes in the same commit as its content. Times are texts with 100 ns, as the service shows them.
  */
 import { formatIso, type Parsed, parsed, parseSmbProperties, type ResponseHeaders, type SmbProperties, timeNow } from "@stamp/azure-rest";
+import { doorEntriesOf } from "@stamp/objects";
 import type { Blob, Container } from "@stamp/wire";
 import type { FileExchange } from "./exchange.ts";
 import { defaultPermissionKey, keyOfPermission, knownPermission } from "./permissions.ts";
@@ -60,6 +61,13 @@ export function contentEntries(exchange: FileExchange): Entries {
   const now = nowOf(exchange);
   const keeps = exchange.headers["x-ms-file-last-write-time"]?.toLowerCase() === "preserve";
   return keeps ? { [changed]: now } : { [written]: now, [changed]: now };
+}
+
+/** Entries that a copy takes over. Keys of permissions are those of one share. */
+export function copiedEntries({ metadata }: Blob, isSameShare: boolean): Entries {
+  const entries: Entries = { ...doorEntriesOf(metadata) };
+  if (!isSameShare) entries[permissionKey] = defaultPermissionKey;
+  return entries;
 }
 
 /** Entries that a change of metadata sets. */
