@@ -12,7 +12,7 @@ import { addWords, topLevelWords } from "./top-level.ts";
 
 const root = join(import.meta.dirname, "../../..");
 /** They are programs of the repository, not of the command line: stamp.mjs. */
-const programs = new Set(["test", "check", "ci", "land", "sim", "bench", "pack"]);
+const programs = new Set(["test", "check", "ci", "land", "sim", "bench", "pack", "release"]);
 const documents = [
   "README.md",
   "SECURITY.md",
