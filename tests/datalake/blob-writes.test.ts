@@ -1,5 +1,6 @@
 /** Files that the Blob service writes, lists and deletes in an account with directories, as clients that know only that service do. */
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { after, before, test } from "node:test";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 import type { DataLakeFileSystemClient } from "@azure/storage-file-datalake";
@@ -109,4 +110,20 @@ test("datalake: List Blobs tells files and directories in pages, by prefix and w
   await container.deleteBlob("a/b");
   assert.equal(await refusal(container.deleteBlob("a/b")), "404 BlobNotFound");
   assert.deepEqual(await paths(files), ["a/", "a/c:1", "ab/", "ab/3:1", "z:1"]);
+});
+
+test("datalake: the dfs door knows hosts of both services, which SDKs make of each other at one port", async () => {
+  const { port, hostname } = new URL(lake.url);
+  const account = hostname.split(".")[0];
+  const ask = (method: string, host: string, path: string) =>
+    new Promise<string>((resolve, reject) => {
+      const headers = { host: `${account}.${host}.localhost:${port}`, "x-ms-version": "2025-05-05" };
+      const sent = request({ hostname: "127.0.0.1", port, method, path, headers }, (answer) => {
+        answer.resume().on("end", () => resolve(`${answer.statusCode} ${answer.headers["x-ms-error-code"]}`));
+      });
+      sent.on("error", reject).end();
+    });
+  assert.equal(await ask("HEAD", "dfs", "/lake-1/?action=getAccessControl"), "401 NoAuthenticationInformation");
+  assert.equal(await ask("HEAD", "blob", "/lake-1/?action=getAccessControl"), "401 NoAuthenticationInformation");
+  assert.equal(await ask("GET", "queue", "/lake-1/f"), "400 InvalidUri");
 });

@@ -255,7 +255,7 @@ export class FrontEndRole implements Role {
     this.queue = throughProxies(trustedProxies, this.#queueDoor.handler);
     this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));
     this.table = throughProxies(trustedProxies, this.#tableDoor.handler);
-    this.#dfsDoor = doorOf(dataLakeService(config.dfsHostSuffixes));
+    this.#dfsDoor = doorOf(dataLakeService([...config.dfsHostSuffixes, ...config.hostSuffixes]));
     this.dfs = throughProxies(trustedProxies, this.#dfsDoor.handler);
     this.#fileDoor = doorOf(fileService(config.fileHostSuffixes));
     this.file = throughProxies(trustedProxies, this.#fileDoor.handler);

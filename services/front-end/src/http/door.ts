@@ -185,6 +185,7 @@ export class HttpDoor {
 
   /** Refuses what is sent to a host of a service that Stamp does not have, before its signature, which that service may make otherwise. */
   #ofOtherService({ method, target, headers }: HttpRequest): RestError | undefined {
+    if (accountOfHost(headers.host ?? "", this.#parts.service.hostSuffixes) !== undefined) return undefined;
     for (const [other, hostSuffixes] of this.#others) {
       if (accountOfHost(headers.host ?? "", hostSuffixes) === undefined) continue;
       const parsedTarget = parseTarget(target, headers.host ?? "", { hostSuffixes });
