@@ -102,6 +102,7 @@ before(async () => {
     STAMP_BLOB_PORT: String(portBase),
     STAMP_QUEUE_PORT: String(portBase + 1),
     STAMP_TABLE_PORT: String(portBase + 2),
+    STAMP_FILE_PORT: String(portBase + 3),
     ...(existsSync(machineCa) ? { STAMP_BUILD_CA: machineCa } : {}),
   };
   await compose("build");
@@ -140,8 +141,8 @@ test("compose, containers, have no rights, write to their volumes only, and are 
 test("compose, status, shows endpoints and a connection string that follow the published ports", async () => {
   const { endpoints, connectionString } = await status();
   const at = (port: string | undefined): string => `http://127.0.0.1:${port}/devstoreaccount1`;
-  const { STAMP_BLOB_PORT: blob, STAMP_QUEUE_PORT: queue, STAMP_TABLE_PORT: table } = environment;
-  assert.deepEqual(endpoints, { blob: at(blob), queue: at(queue), table: at(table) });
+  const { STAMP_BLOB_PORT: blob, STAMP_QUEUE_PORT: queue, STAMP_TABLE_PORT: table, STAMP_FILE_PORT: file } = environment;
+  assert.deepEqual(endpoints, { blob: at(blob), queue: at(queue), table: at(table), file: at(file) });
   const client = BlobClient.fromConnectionString(connectionString);
   const made = await client.createContainer("by-status");
   client.close();

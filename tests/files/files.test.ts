@@ -10,6 +10,7 @@ import {
   ShareClient,
   type ShareDirectoryClient,
   ShareFileClient,
+  ShareSASPermissions,
   ShareServiceClient,
   StorageSharedKeyCredential,
 } from "@azure/storage-file-share";
@@ -266,6 +267,11 @@ test("files: leases of files and shares guard them, and operations that are not 
   assert.equal(await refusal(client.delete()), "412 LeaseIdMissing");
   await ofShare.releaseLease();
   assert.equal(await refusal(client.createSnapshot()), "501 NotImplemented");
+  const free = client.rootDirectoryClient.getFileClient("free");
+  assert.equal(await refusal(free.forceCloseAllHandles()), "404 ResourceNotFound");
+  await free.create(1);
+  assert.equal((await free.forceCloseAllHandles()).closedHandlesCount, 0);
+  for await (const handle of client.rootDirectoryClient.listHandles({ recursive: true })) assert.fail(handle.path);
 });
 
 test("files: files and directories are renamed at once, with what is below, and onto a file only if asked for", async () => {
@@ -291,6 +297,16 @@ test("files: files and directories are renamed at once, with what is below, and 
   await client.createDirectory("b/c");
   assert.match(await refusal(client.getDirectoryClient("b").rename("b/c/d")), /^400 InvalidInput/);
   assert.equal(await refusal(root.getFileClient("none").rename("x")), "404 ResourceNotFound");
+  const expiresOn = new Date(Date.now() + 60_000);
+  for (const [letters, told] of [
+    ["rw", "403 AuthorizationPermissionMismatch"],
+    ["rwd", undefined],
+  ] as const) {
+    const signed = await client.generateSasUrl({ permissions: ShareSASPermissions.parse(letters), expiresOn });
+    const renamed = new ShareClient(signed, undefined, options).rootDirectoryClient.getFileClient("there").rename("away");
+    if (told === undefined) await renamed;
+    else assert.equal(await refusal(renamed), told);
+  }
 });
 
 test("files: a file is copied with its ranges, properties and metadata, and its ranges are taken from a URL", async () => {

@@ -24,7 +24,12 @@ export function composeCluster(
   return {
     dataDir: inContainers,
     processes,
-    endpoints: { blob: endpoint("Blob"), queue: endpoint("Queue"), table: endpoint("Table") },
+    endpoints: {
+      blob: endpoint("Blob"),
+      queue: endpoint("Queue"),
+      table: endpoint("Table"),
+      ...(endpoint("File") === "" ? {} : { file: endpoint("File") }),
+    },
     connectionString,
     lockService: processes.flatMap((each) => (each.role === "lock-service" ? [each.grpc] : [])).join(","),
   };

@@ -47,6 +47,7 @@ STAMP_MASTER_KEY_PREVIOUS_FILE: /secrets/master-key/master-key.previous
 STAMP_BLOB_LISTEN: {{ printf "%s:10000" $listen | quote }}
 STAMP_QUEUE_LISTEN: {{ printf "%s:10001" $listen | quote }}
 STAMP_TABLE_LISTEN: {{ printf "%s:10002" $listen | quote }}
+STAMP_FILE_LISTEN: {{ printf "%s:10003" $listen | quote }}
 STAMP_DFS_LISTEN: {{ printf "%s:10004" $listen | quote }}
 STAMP_OWN_ACCOUNTS: "true"
 STAMP_STOP_NOT_READY_MS: {{ $values.stop.notReadyMs | quote }}

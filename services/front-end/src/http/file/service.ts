@@ -38,6 +38,7 @@ import {
   setFileProperties,
 } from "./entries.ts";
 import type { FileExchange, FileHandler } from "./exchange.ts";
+import { forceCloseHandles, listHandles } from "./handles.ts";
 import { listDirectoriesAndFiles } from "./lists.ts";
 import { createPermission, getPermission } from "./permissions.ts";
 import { renameDirectory, renameFile } from "./rename.ts";
@@ -84,8 +85,8 @@ const handlers: { readonly [Name in FileOperationName]: FileHandler | undefined 
   GetDirectoryMetadata: getDirectoryMetadata,
   SetDirectoryMetadata: setDirectoryMetadata,
   RenameDirectory: renameDirectory,
-  ListHandles: undefined,
-  ForceCloseHandles: undefined,
+  ListHandles: listHandles,
+  ForceCloseHandles: forceCloseHandles,
   CreateHardLink: undefined,
   CreateSymbolicLink: undefined,
   GetSymbolicLink: undefined,
