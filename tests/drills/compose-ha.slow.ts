@@ -155,13 +155,14 @@ async function untilNotReady(stamp: ComposeStamp, expected: readonly string[]): 
 before(
   async () => {
     if (skip !== undefined) return;
-    const [blob, queue, table, file] = [await freePort(), await freePort(), await freePort(), await freePort()];
+    const [blob, queue, table, file, dfs] = [await freePort(), await freePort(), await freePort(), await freePort(), await freePort()];
     environment = {
       STAMP_IMAGE: image,
       STAMP_BLOB_PORT: String(blob),
       STAMP_QUEUE_PORT: String(queue),
       STAMP_TABLE_PORT: String(table),
       STAMP_FILE_PORT: String(file),
+      STAMP_DFS_PORT: String(dfs),
       ...(existsSync(machineCa) ? { STAMP_BUILD_CA: machineCa } : {}),
       ...(await imagesOfOthers()),
     };

@@ -103,6 +103,7 @@ before(async () => {
     STAMP_QUEUE_PORT: String(portBase + 1),
     STAMP_TABLE_PORT: String(portBase + 2),
     STAMP_FILE_PORT: String(portBase + 3),
+    STAMP_DFS_PORT: String(portBase + 4),
     ...(existsSync(machineCa) ? { STAMP_BUILD_CA: machineCa } : {}),
   };
   await compose("build");
