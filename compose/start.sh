@@ -2,7 +2,7 @@
 # Starts what a container is for: the process that STAMP_SERVICE names, or without it a whole stamp with its data in /data.
 # Arguments are options of `stamp up`.
 if [ -n "$STAMP_SERVICE" ]; then
-  # As the supervisor starts it: docs/decisions/0090-buffers-count-as-heap.md.
+  # As the supervisor starts it: docs/design/processes.md.
   case $STAMP_SERVICE in front-end | partition-server) young=8 ;; *) young=4 ;; esac
   export MALLOC_MMAP_THRESHOLD_=524288 MALLOC_TRIM_THRESHOLD_=16777216 MALLOC_ARENA_MAX=2
   exec node --max-semi-space-size=$young "/stamp/programs/$STAMP_SERVICE.mjs"

@@ -1,4 +1,4 @@
-/** Limits and neighbours of a stream's owner. */
+/** Parts of a stream's owner: limits of its appends, and the calls to the stream manager and extent nodes. */
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import type { WindowLimits } from "./append-window.ts";

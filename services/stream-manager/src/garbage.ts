@@ -127,7 +127,7 @@ export class Garbage {
     if (extent === undefined || !extent.removed.includes(place)) return false;
     const removal = this.#removal(id, place);
     if (!this.#graceOver(this.#removedMs, removal) || !this.#deletable(place)) return false;
-    // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
+    // A current replica may have been made in its place since: that one stays. A replica on another disk of the same node is not that one.
     const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
     const current = this.#term.world.rules.on("namedReplicasStay") && inUse.some((other) => samePlace(other, place));
     if (!current && !(await this.#delete(extent, place))) return true;

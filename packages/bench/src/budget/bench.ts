@@ -102,7 +102,7 @@ async function turn(
   return ((cpuMs() - before) * 1_000) / done;
 }
 
-/** Turns of one scenario so far. */
+/** Measurements of one scenario so far, one for each turn of the bench. */
 class Turns {
   readonly scenario: Scenario;
   readonly #concurrency: number;

@@ -47,7 +47,7 @@ export interface SeedPart {
   readonly lastTicket: number;
   /** Inclusive. Begin of a PartitionName, or a key between two; of a piece: where the piece before ended. */
   readonly low: Uint8Array;
-  /** Exclusive; as `low`. */
+  /** Key at which the part ends, exclusive; of the same form as `low`. */
   readonly high: Uint8Array;
   /** Rows in key order. */
   readonly rows: readonly Row[];

@@ -120,7 +120,7 @@ export class ReplicatedStore {
     };
   }
 
-  /** The active one, if it is another process. */
+  /** The active lock service, if it is another process. */
   get activeElsewhere(): { readonly holder: string; readonly address: Address } | undefined {
     const leader = this.#member?.status.leader;
     const address = leader === undefined ? undefined : this.#members.get(leader);

@@ -46,7 +46,7 @@ export class FragmentProgress {
 
   /** Notes that a fragment was made again. */
   made(bytes: number, bytesRead: number): void {
-    // A new leader goes on with what it finds before it has looked at everything.
+    // A new leader makes fragments before its first look at all extents is over: the episode begins with the first of them.
     if (this.#episode.endedMs !== undefined) this.#begin();
     this.#episode.bytes += bytes;
     this.#episode.bytesRead += bytesRead;

@@ -131,7 +131,7 @@ export class GarbageJudge {
       for (const node of nodeIds) places.add(`${node} ${extentFileName(extentId)}`);
       if (state === ExtentState.DROPPED) problems.push(`extent ${extentId} is dropped`);
     }
-    // Reported, and left to a person.
+    // Files in quarantine are reported, and left to a person.
     for (const { nodeId, extentId } of quarantined.value.replicas) places.add(`${nodeId} ${extentFileName(extentId)}`);
     for (const node of this.#cluster.processes) {
       if (!node.startsWith("extent-node-")) continue;

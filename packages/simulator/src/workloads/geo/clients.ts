@@ -82,7 +82,7 @@ export class Writer {
     return after;
   }
 
-  /** The stamp may be the primary no more. */
+  /** Turns to the other stamp in half of the cases, because this one may be the primary no more. */
   #turn(): void {
     if (this.#prng.chance(0.5)) this.#at = otherStamp(this.#at);
   }
