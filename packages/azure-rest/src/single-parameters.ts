@@ -67,6 +67,10 @@ export const singleParameters: ReadonlySet<string> = new Set([
   "copyid",
   "deletetype",
   "where",
+  // Data Lake Storage and Files
+  "directory",
+  "sharesnapshot",
+  "prevsharesnapshot",
   // Queue
   "popreceipt",
   "visibilitytimeout",

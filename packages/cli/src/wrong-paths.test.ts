@@ -33,7 +33,7 @@ test("command line, a wrong path or value: told in words with its exit code, wha
   writeFileSync(join(damaged, "extent-node-1", "files", "journal"), "no folder");
   const cases: [readonly string[], number, string][] = [
     [["metadata", "show", missing], 1, `${missing}: there is no such file or folder (ENOENT)`],
-    [["config", "show", "--config", file], 2, `${file}: not JSON: Unexpected token 'h', "hi " is not valid JSON (line 1)`],
+    [["config", "show", "--config", file], 2, `${file}: not JSON: Unexpected token 'h', "hi " is not valid JSON (line 1 column 1)`],
     [["stream", "modify", missing], 2, `${missing}: there is no such file or folder (ENOENT)`],
     [["certs", "init", "--dir", file], 1, `${file} is there already (EEXIST)`],
     [["fsck", "--json", "--data", damaged], 1, `io: journal: ENOTDIR: not a directory, scandir '${damaged}/extent-node-1/files/journal'`],

@@ -167,7 +167,7 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
 /** Why no drill can run on the stamp; empty if one can. Front-ends tell their rules only if the stamp was started for faults on purpose. */
 function whyNoDrill(config: ClusterConfig, facts: StampFacts | undefined): string {
   if (composeCluster() !== undefined || config.topology !== undefined)
-    return "drills run on a stamp of one machine that ./stamp up started; on containers: ./stamp drill run NAME --compose";
+    return "drills run on a stamp that was started on one machine (./stamp up); on containers: ./stamp drill run NAME --compose";
   if (facts === undefined) return "no stamp answers: a drill begins on one that serves";
   const takesFaults = facts.processes.some(({ answer }) => factAt(answer?.facts, "faultRules") !== undefined);
   return takesFaults ? "" : "this stamp was not started for faults on purpose: ./stamp down, then ./stamp up -d --fault-rules true";
