@@ -14,7 +14,8 @@ if [ ! -e "$STAMP_DATA_DIR/cluster.json" ]; then
   export STAMP_LOCK_SERVICES="${STAMP_LOCK_SERVICES:-1}" STAMP_STREAM_MANAGERS="${STAMP_STREAM_MANAGERS:-1}"
   export STAMP_PARTITION_MANAGERS="${STAMP_PARTITION_MANAGERS:-1}" STAMP_PARTITION_SERVERS="${STAMP_PARTITION_SERVERS:-1}"
   export STAMP_EXTENT_NODES="${STAMP_EXTENT_NODES:-1}" STAMP_COPIES="${STAMP_COPIES:-1}" STAMP_MIN_COPIES="${STAMP_MIN_COPIES:-1}"
-  # Whoever names accounts gets no other.
-  if [ -z "$STAMP_ACCOUNTS" ]; then export STAMP_ALLOW_DEVELOPMENT_ACCOUNT="${STAMP_ALLOW_DEVELOPMENT_ACCOUNT:-true}"; fi
+  if [ -z "$STAMP_ACCOUNTS$AZURITE_ACCOUNTS" ]; then export STAMP_ALLOW_DEVELOPMENT_ACCOUNT="${STAMP_ALLOW_DEVELOPMENT_ACCOUNT:-true}"; fi
 fi
+# Whoever names accounts gets no other: at every start, because the volume remembers that the public key was served.
+if [ -n "$STAMP_ACCOUNTS$AZURITE_ACCOUNTS" ]; then export STAMP_ALLOW_DEVELOPMENT_ACCOUNT="${STAMP_ALLOW_DEVELOPMENT_ACCOUNT:-false}"; fi
 exec stamp up --print-logs "$@"

@@ -26,6 +26,14 @@ export const warn = (text: string): void => console.error(advised(printableLines
 /** Prints text that a tool reads, as it is. */
 export const sayRaw = (text: string): void => console.log(text);
 
+/** Most output that waits for a reader, in bytes. */
+const unreadMax = 1_048_576;
+
+/** Prints a line that is elsewhere, too. Leaves it out while nobody reads, so that the process holds no more and goes on. */
+export function sayUnlessUnread(line: string): void {
+  if (process.stdout.writableLength < unreadMax) console.log(printableLines(line));
+}
+
 /**
  * Prints text as it is, for a command that goes on until Ctrl-C: waits for a slow reader, and ends the process when the reader has gone
  * (`| head`).

@@ -4,7 +4,7 @@
  */
 
 import type { ClusterConfig } from "./config.ts";
-import { type ClusterPlan, isPublic, servedAccount } from "./plan.ts";
+import { type ClusterPlan, servedAccount } from "./plan.ts";
 import { isBeyondLoopback } from "./topology/addresses.ts";
 
 /** Returns the REST ports that other machines can reach, in words; undefined if none. */
@@ -63,7 +63,8 @@ function restRemarks(config: ClusterConfig, reach: string | undefined, addresses
     );
   if (config.tlsCert === undefined)
     remarks.push("REST goes over the network without TLS: ./stamp certs init --host NAME, then --tls-cert and --tls-key");
-  if (config.allowDevelopmentAccount && config.accounts.some(isPublic))
+  // An earlier start may have made the account, whichever accounts this one names.
+  if (config.allowDevelopmentAccount)
     remarks.push("allowDevelopmentAccount: everybody who can connect reads and writes the data of devstoreaccount1, whose key is public");
   return remarks;
 }

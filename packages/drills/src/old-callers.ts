@@ -108,15 +108,20 @@ async function stopAndAsk<T>(
     for (; asking; await pause(askEveryMs)) asked.push(work(old, range));
   })();
   const stoppedAtMs = performance.now();
-  // By the map it is still at the stopped one, until its lease has ended.
-  const after = await written(context, register, `after ${what}`);
-  context.note(`${after.range.rangeId} is written to at ${after.range.server}`);
-  await pause(Math.max(0, stoppedMs - (performance.now() - stoppedAtMs)));
-  await context.target.ask({ do: "signal", name: range.server, signal: "SIGCONT" });
-  context.note(`SIGCONT ${range.server}`);
-  await pause(askedOnMs);
-  asking = false;
-  await loop;
+  let after: Awaited<ReturnType<typeof written>>;
+  try {
+    // By the map it is still at the stopped one, until its lease has ended.
+    after = await written(context, register, `after ${what}`);
+    context.note(`${after.range.rangeId} is written to at ${after.range.server}`);
+    await pause(Math.max(0, stoppedMs - (performance.now() - stoppedAtMs)));
+  } finally {
+    // Nobody else lets the server go on: the supervisor sees a process that lives.
+    await context.target.ask({ do: "signal", name: range.server, signal: "SIGCONT" });
+    context.note(`SIGCONT ${range.server}`);
+    await pause(askedOnMs);
+    asking = false;
+    await loop;
+  }
   const answers = (await Promise.all(asked)).filter((value) => value !== undefined);
   context.note(`${range.server} was asked for ${asked.length} ${what} and did ${answers.length}`);
   if (after.range.server === range.server) throw new Error(`${range.server} was stopped for longer than its lease, and nobody took over`);

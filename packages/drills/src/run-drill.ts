@@ -84,9 +84,13 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     await Promise.all([checking.stop(30_000), registers.stop(), blobs?.stop()]);
   };
   try {
-    await drill.run(context);
-    await pause(Math.max(0, drill.afterFaultMs - (performance.now() - timeline.lastFaultMs)));
-    await drill.mend?.(context);
+    try {
+      await drill.run(context);
+      await pause(Math.max(0, drill.afterFaultMs - (performance.now() - timeline.lastFaultMs)));
+    } finally {
+      // A run that failed half-way has broken something, too.
+      await drill.mend?.(context);
+    }
     await stopped();
     silence.end();
     await untilReady(target);

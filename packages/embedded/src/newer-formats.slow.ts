@@ -27,7 +27,7 @@ let filled = "";
 const alive = setInterval(() => {}, 1_000);
 before(async () => {
   filled = mkdtempSync(join(tmpdir(), "stamp-newer-"));
-  const stamp = await startStamp({ dataDir: filled, replicas: 3 });
+  const stamp = await startStamp({ dataDir: filled, replicas: 3, lockServices: 1 });
   const container = BlobServiceClient.fromConnectionString(stamp.connectionString).getContainerClient("kept");
   await container.create();
   await container.getBlockBlobClient("b").uploadData(Buffer.alloc(300_000, "stamp"));

@@ -41,7 +41,9 @@ export function keyName(rules: NameRules, name: string): string {
   let folded = "";
   for (const character of name) {
     const upper = character.toUpperCase();
-    folded += upper.length === character.length ? upper : character;
+    // Only ASCII letters fold to ASCII: dotless i and long s are letters of their own, as in NTFS.
+    const isOwn = upper.length !== character.length || (character > "\x7f" && upper <= "\x7f");
+    folded += isOwn ? character : upper;
   }
   return folded;
 }

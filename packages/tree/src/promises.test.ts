@@ -9,7 +9,7 @@ import { rename } from "./changes/rename.ts";
 import { collect, forget } from "./collect.ts";
 import { list } from "./list.ts";
 import { ended, type Result } from "./machine.ts";
-import { filesNames } from "./names.ts";
+import { filesNames, keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
 import { contextOf, path, Stopped } from "./testing/operations.ts";
 import { World } from "./testing/world.ts";
@@ -287,4 +287,14 @@ test("a list begins from a name, at any depth if it is recursive, whether the na
     rest.entries.map((entry) => entry.path.join("/")),
     ["a/g", "c", "c/d", "c/d/h", "z"],
   );
+});
+
+test("names of files: letters that are no ASCII fold to none, so that no two names of different letters are one", () => {
+  for (const [one, other] of [
+    ["f\u0131le", "file"],
+    ["\u017f", "s"],
+    ["\u00df", "ss"],
+  ] as const)
+    assert.notEqual(keyName(filesNames, one), keyName(filesNames, other), one);
+  assert.equal(keyName(filesNames, "ÄbC"), keyName(filesNames, "äBc"));
 });

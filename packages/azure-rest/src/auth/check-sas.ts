@@ -32,6 +32,9 @@ export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: 
   if (sas.kind === "service" && request.service !== "blob" && !sasIsSince(sas.version, "tableOrQueue")) {
     return refused("sv is mandatory. Cannot be empty");
   }
+  // Before, the text that is signed does not name the service: that of a container would be that of the share of its name.
+  if (sas.kind === "service" && request.service === "file" && !signedSince(sas.version, "serviceInResource"))
+    return refused("sv is older than signatures that name the service.");
   const text = sasStringToSign(sas, request);
   if (!text.ok) return text;
   const message = utf8(text.value);

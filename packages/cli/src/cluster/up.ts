@@ -36,7 +36,7 @@ import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from 
 import { endProcess } from "../exit.ts";
 import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
-import { say, sayRaw, warn } from "../say.ts";
+import { say, sayUnlessUnread, warn } from "../say.ts";
 import { hasSeveral, severalIn, stampsMax, stampsMin } from "../stamps/several.ts";
 import { deleteStamps, stopStamps } from "../stamps/stamps-commands.ts";
 import { upStamps } from "../stamps/up-stamps.ts";
@@ -260,7 +260,7 @@ async function upForeground(command: Command): Promise<void> {
     transport,
     initialise: isFirst(command),
     onEvent: tellEvent,
-    ...(printsLogs(command) ? { onLine: sayRaw } : {}),
+    ...(printsLogs(command) ? { onLine: sayUnlessUnread } : {}),
     onStopping: (why) => {
       stopping = true;
       say(`\nstopping (${why}) …`);

@@ -118,7 +118,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
   };
 }
 
-const otherDataPaths = ["/api/ticket", "/api/put-block"];
+const otherDataPaths = ["/api/ticket", "/api/put-block", "/api/diverged"];
 
 const lacks: Readonly<Record<ConsoleRole, string>> = {
   read: "this session may do nothing",

@@ -6,7 +6,6 @@ import { FailureError } from "@stamp/base";
 import {
   type ClusterConfig,
   internalReachOf,
-  isPublic,
   noAccountServed,
   nodesLeftOut,
   operatorName,
@@ -39,7 +38,7 @@ export function setUpFacts(config: ClusterConfig, running: readonly string[] | u
     minCopies,
     extentNodes,
     faultDomains,
-    developmentAccountForOthers: config.allowDevelopmentAccount && config.accounts.some(isPublic),
+    developmentAccountForOthers: config.allowDevelopmentAccount,
     tls: tlsFacts(config),
     peers: peerFacts(config, planned),
     notStarted: nodesLeftOut(dataDir, running ?? planned, retired),

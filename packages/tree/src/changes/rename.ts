@@ -14,8 +14,10 @@ export interface RenameOptions {
   readonly sourceConditions?: Conditions | undefined;
   /** True: the source may have a lease, which is checked also without conditions. A file's always is. */
   readonly mayBeLeased?: boolean | undefined;
-  /** Conditions on a file or directory that is replaced. Its lease does not keep it. */
+  /** Conditions on a file or directory that is replaced. */
   readonly targetConditions?: Conditions | undefined;
+  /** True: its lease keeps what would be replaced, unless the conditions have the lease's id. */
+  readonly targetLeaseKeeps?: boolean | undefined;
 }
 
 interface Rename {
@@ -94,7 +96,7 @@ function* prepare(context: MachineContext, rename: Rename, operation: Operation)
     yield* markRemoved(context, to.at, replaced, operation, {
       recursive: false,
       conditions: options.targetConditions,
-      overLease: true,
+      overLease: options.targetLeaseKeeps !== true,
     });
   yield* mark(context, from.at, operation, to.at, { id: moved.id, otherwise: "busy" });
   yield* markMoved(context, rename, operation);

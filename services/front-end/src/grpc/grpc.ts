@@ -6,7 +6,7 @@
 import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
-import type { BlobPolicy } from "@stamp/objects";
+import { type BlobPolicy, isShareContainer } from "@stamp/objects";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
@@ -68,6 +68,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       return objects.execute({ case: "createContainer", value: { account, container, metadata } }, "container", limits);
     }),
     deleteContainer: call("DeleteContainer", async ({ account, container, conditions }, limits) => {
+      if (isShareContainer(container)) return rejected("ContainerNotFound");
       const value = conditions ? { account, container, conditions } : { account, container };
       return done(await objects.deleteContainer(value, () => limits));
     }),
@@ -85,7 +86,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       return readable.ok ? blob : readable;
     }),
     listBlobs: call("ListBlobs", async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
-      const row = await objects.container(account, container, limits);
+      const row = await containerNamed(objects, { account, container }, limits);
       if (!row.ok) return row;
       const question = { prefix, delimiter, marker, maxResults: pageSize(maxResults), includeMetadata: true, includeUncommitted: false };
       const page = await objects.listBlobs(account, row.value, question, limits);
@@ -118,7 +119,7 @@ async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequ
   if (!policy.ok) return policy;
   const blobName = checkBlobName(head.blob, true);
   if (!blobName.ok) return failedBy(blobName.error);
-  const row = await objects.container(head.account, head.container, limits);
+  const row = await containerNamed(objects, head, limits);
   if (!row.ok) return failedBy(row.error);
   const name = await locateIn(objects, row.value, head, limits);
   if (!name.ok) return failedBy(name.error);
@@ -200,8 +201,16 @@ interface NamesBlob {
   readonly conditions?: Conditions | undefined;
 }
 
+/** Finds a container of the Blob service: a share is none (docs/decisions/0595). */
+const containerNamed = (
+  objects: Objects,
+  { account, container }: { readonly account: string; readonly container: string },
+  limits: CallLimits,
+): Promise<Parsed<Container>> =>
+  isShareContainer(container) ? Promise.resolve(rejected("ContainerNotFound")) : objects.container(account, container, limits);
+
 async function locate(objects: Objects, request: NamesBlob, limits: CallLimits): Promise<Parsed<LocatedBlob>> {
-  const row = await objects.container(request.account, request.container, limits);
+  const row = await containerNamed(objects, request, limits);
   return row.ok ? locateIn(objects, row.value, request, limits) : row;
 }
 

@@ -177,7 +177,7 @@ async function bySas(
 ): Promise<Parsed<Asker>> {
   const sas = parseSas(request.target.query);
   if (!sas.ok) return sas;
-  const resource = judges.service.resource(request.target);
+  const resource = judges.service.resource(request.target, request.headers);
   if (!resource.ok) return resource;
   const { target, headers, remoteAddress, secure } = request;
   const signed = { service: judges.service.name, account: target.account, resource: resource.value, query: target.query, headers };

@@ -22,7 +22,7 @@ export interface RestService {
   /** Settles which of two names a path has, if it may have two; asked before anything that needs the name. `signed`: by key, SAS or token. */
   named?(objects: Objects, target: Target, signed: boolean, limits: CallLimits): Promise<Parsed<Target>>;
   /** Returns the resource in the path, for the signature of a service SAS; looked at before the operation is known. */
-  resource(target: Target): Parsed<SignedResource>;
+  resource(target: Target, headers: HttpHeaders): Parsed<SignedResource>;
   /** The stored access policies of a container, queue or table. */
   storedPolicies(
     objects: Objects,

@@ -5,7 +5,7 @@
 
 import { bodyLimitsOf, newestVersion, type Parsed, parsed, restError } from "@stamp/azure-rest";
 import { clientAddress, type Outcome, refused } from "@stamp/base";
-import { blockUnitBytes, pageUnitBytes } from "@stamp/objects";
+import { blockUnitBytes, isShareContainer, pageUnitBytes } from "@stamp/objects";
 import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
@@ -82,7 +82,17 @@ export interface ListContainersQuestion {
   readonly markerStamp?: bigint;
   readonly maxResults: number;
   readonly includeDeleted?: boolean;
+  /** True: shares of the Files service are listed. Others never see them, whatever their prefix is. */
+  readonly ofShares?: boolean;
 }
+
+/** True if both name the same blob itself, or the same snapshot or version of it. */
+export const isSameBlob = (one: LocatedBlob, other: LocatedBlob): boolean =>
+  one.account === other.account &&
+  one.container === other.container &&
+  one.blob === other.blob &&
+  one.snapshotStamp === other.snapshotStamp &&
+  one.versionStamp === other.versionStamp;
 
 export interface FindBlobsQuestion {
   readonly where: string;
@@ -194,9 +204,10 @@ export class Objects {
   }
 
   async listContainers(
-    question: ListContainersQuestion,
+    { ofShares = false, ...question }: ListContainersQuestion,
     limits: CallLimits,
   ): Promise<Parsed<{ containers: Container[]; nextMarker: string; nextMarkerStamp: bigint }>> {
+    if (!ofShares && isShareContainer(question.prefix)) return parsed({ containers: [], nextMarker: "", nextMarkerStamp: 0n });
     const containers: Container[] = [];
     let nextMarkerStamp = 0n;
     const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });

@@ -1,6 +1,6 @@
 /**
- * Stamps, copies of accounts and failovers, by path. Lists are for every session, changes for those with the role "operate". The same calls as
- * `stamp geo`; the location service carries an operation on by itself.
+ * Stamps, copies of accounts and failovers, by path. Lists are for every session, but diverged rows, which name what is stored, for those with the
+ * role "data"; changes are for those with the role "operate". The same calls as `stamp geo`; the location service carries an operation on by itself.
  *
  * Invariants:
  * - A forced failover is begun only with the word of a person that what was not shipped may be lost, and only towards the stamp that was shown.

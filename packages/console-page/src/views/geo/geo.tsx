@@ -89,6 +89,7 @@ export function GeoView({ source, data }: GeoProps): JSX.Element {
               source={source}
               data={data}
               mayChange={role === "operate"}
+              mayRead={role === "data" || role === "operate"}
               chart={<Lag name={chosen.name} />}
               onChange={() => setRound(round + 1)}
               key={chosen.name}

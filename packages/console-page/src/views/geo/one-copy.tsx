@@ -13,11 +13,13 @@ interface OneCopyProps {
   readonly source: Source;
   readonly data: DataSource;
   readonly mayChange: boolean;
+  /** True if the session may see names of what is stored. */
+  readonly mayRead: boolean;
   readonly chart: JSX.Element;
   readonly onChange: () => void;
 }
 
-export function OneCopy({ copy, source, data, mayChange, chart, onChange }: OneCopyProps): JSX.Element {
+export function OneCopy({ copy, source, data, mayChange, mayRead, chart, onChange }: OneCopyProps): JSX.Element {
   const { name, stamp, secondary, state, isSeeded, queues, lag, pending, step, trouble } = copy;
   const facts: readonly (readonly [string, string])[] = [
     ["Primary", stamp],
@@ -33,7 +35,8 @@ export function OneCopy({ copy, source, data, mayChange, chart, onChange }: OneC
       <p>
         <Badge tone="calm">{state}</Badge>
       </p>
-      {mayChange ? <Failovers copy={copy} data={data} onChange={onChange} /> : null}
+      {/* Stamps that have changed places end a dialog, and what was accepted in it for the other direction. */}
+      {mayChange ? <Failovers key={`${stamp} ${secondary}`} copy={copy} data={data} onChange={onChange} /> : null}
       {trouble === "" ? null : (
         <div class="notice bad" role="alert">
           {trouble}
@@ -48,7 +51,7 @@ export function OneCopy({ copy, source, data, mayChange, chart, onChange }: OneC
         ))}
       </dl>
       {secondary === "" ? null : <div class="charts">{chart}</div>}
-      <Diverged source={source} account={name} />
+      {mayRead ? <Diverged source={source} account={name} /> : null}
     </Card>
   );
 }

@@ -82,7 +82,7 @@ function signedResource(blobs: RestService, target: Target): ReturnType<RestServ
   if (!resource.ok) return resource;
   const { filesystem: container, path = "" } = resource.value;
   const isOwn = container !== undefined && path === "" && isDataLakeRequest("GET", resource.value, target.query, {});
-  if (!isOwn) return blobs.resource(target);
+  if (!isOwn) return blobs.resource(target, {});
   const directory = queryValue(target.query, "directory");
   return parsed({ kind: "container", container, directory: directory === undefined ? undefined : canonicalDirectory(directory) });
 }

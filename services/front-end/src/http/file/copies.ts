@@ -27,14 +27,14 @@ import { resolve } from "@stamp/tree";
 import { type Blob, type Container, fromWire, toWire } from "@stamp/wire";
 import { compareDigests } from "../../content/content-digests.ts";
 import type { LocatedBlob } from "../../objects/objects.ts";
-import { endOf } from "../../objects/objects.ts";
+import { endOf, isSameBlob } from "../../objects/objects.ts";
 import { blobOf } from "../../objects/wire-to-rest.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { putBytes, writtenHeaders } from "./data.ts";
 import { makeOrReplace } from "./entries.ts";
 import { belowRoot, type FileExchange, headOf, leaseOf, shareRow } from "./exchange.ts";
-import { changedEntries, copiedEntries } from "./smb.ts";
+import { changedEntries, copiedEntries, isReadOnly } from "./smb.ts";
 
 /** A copy that is done within this time is answered as done. */
 const answersWithinMs = 2_000;
@@ -102,6 +102,8 @@ export async function copyFile(exchange: FileExchange): Promise<Answer> {
   };
   const to = await destinationOf(exchange, row.value, metadata, asked.value.lease.leaseId);
   if (!to.ok) return to;
+  // The copy would begin by removing what it reads.
+  if (isSameBlob(to.value, source.value.name)) return rejected("InvalidInput", { Reason: "A file can't be copied onto itself." });
   return startCopy(exchange, to.value, source.value, { metadata, leaseId: asked.value.lease.leaseId });
 }
 
@@ -121,7 +123,12 @@ async function destinationOf(
       if (made !== "again" && !made.ok) return made;
     }
     const found = await belowRoot(exchange, "file");
-    if (found.ok) return parsed(found.value.name);
+    if (found.ok) {
+      const head = there.ok ? await headOf(exchange, found.value.name) : undefined;
+      if (head !== undefined && !exchange.access.may("w")) return rejected("AuthorizationPermissionMismatch");
+      if (head?.ok && isReadOnly(head.value)) return rejected("ReadOnlyAttribute");
+      return parsed(found.value.name);
+    }
     if (found.error.code !== "ResourceNotFound") return found;
   }
   return rejected("ServerBusy");

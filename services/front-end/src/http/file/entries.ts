@@ -105,6 +105,8 @@ export async function makeOrReplace(
   const put = { headers, metadata, body: empty, blobType: "PageBlob", pageBlobBytes: toWire(lengthBytes), sequenceNumber: 0n };
   if (held) {
     if (kind === "directory" || held.kind === "directory") return rejected("ResourceAlreadyExists");
+    // A SAS with `c` and without `w` makes what is not there.
+    if (!exchange.access.may("w")) return rejected("AuthorizationPermissionMismatch");
     const name = locatedOf(exchange, row, held.id);
     const there = await headOf(exchange, name);
     if (there.ok && isReadOnly(there.value)) return rejected("ReadOnlyAttribute");

@@ -50,8 +50,9 @@ async function sourceOf(exchange: FileExchange, kind: HeldKind): Promise<Parsed<
   if (path.length === 0) return refused;
   if (exchange.access.by === "sas") {
     // A SAS that lets a caller move something away has to let the caller delete it.
+    const dots = keepsDots ? { "x-ms-allow-trailing-dot": "true" } : {};
     const ofDirectory = kind === "directory" ? `${asked.includes("?") ? "&" : "?"}restype=directory` : "";
-    const admitted = await exchange.admit({ method: "DELETE", target: `${asked}${ofDirectory}`, headers: { host } }, deleting);
+    const admitted = await exchange.admit({ method: "DELETE", target: `${asked}${ofDirectory}`, headers: { host, ...dots } }, deleting);
     if (!admitted.ok) return admitted;
   }
   return parsed({ path });
@@ -87,7 +88,8 @@ async function renamePath(exchange: FileExchange, kind: HeldKind): Promise<Answe
     replaces: replaces && kind === "file",
     kind,
     sourceConditions: from === undefined ? {} : { leaseId: from },
-    targetConditions: to === undefined ? undefined : { leaseId: to },
+    targetConditions: to === undefined ? {} : { leaseId: to },
+    targetLeaseKeeps: true,
   };
   const moved = await trees.run(tree, (context) => rename(context, source.value.path, resource.path, options), exchange.limits());
   if (!moved.ok) {

@@ -113,8 +113,8 @@ export const fileService = (hostSuffixes: readonly string[]): RestService => ({
   serverName: "Stamp-File/1.0",
   hostSuffixes,
   reasonPhrase: reasonPhraseOf,
-  resource(target) {
-    const resource = parseFileResource(target.resource);
+  resource(target, headers) {
+    const resource = parseFileResource(target.resource, headers);
     if (!resource.ok) return resource;
     const { share, path } = resource.value;
     const signed: SignedResource =
@@ -135,6 +135,8 @@ export const fileService = (hostSuffixes: readonly string[]): RestService => ({
     const resource = parseFileResource(target.resource, headers);
     if (!resource.ok) return resource;
     const { share } = resource.value;
+    // One segment that is no name: %2F.
+    if (share === undefined && /[^/]/.test(target.resource)) return rejected("InvalidUri");
     const name = share === undefined ? undefined : checkShareName(share);
     if (name && !name.ok) return name;
     const operation = recognizeFile(method, target, headers);

@@ -98,7 +98,7 @@ export async function listShares(exchange: FileExchange): Promise<Answer> {
   const { prefix, marker, markerStamp, maxResults, include: shown, echo } = asked.value;
   const { account } = exchange.target;
   const place = { prefix: shareContainer(prefix), marker: marker === "" ? shareContainer("") : marker, markerStamp: toWire(markerStamp) };
-  const question = { account, ...place, maxResults, includeDeleted: shown.has("deleted") };
+  const question = { account, ...place, maxResults, includeDeleted: shown.has("deleted"), ofShares: true };
   const page = await exchange.objects.listContainers(question, exchange.limits());
   if (!page.ok) return page;
   const { containers, nextMarker, nextMarkerStamp } = page.value;
