@@ -188,4 +188,6 @@ function leading(serving: Serving): RoleStatus {
 const lostToldMax = 10;
 
 const takenBackFacts = (record: TakenBackRecord | undefined) =>
-  record === undefined ? {} : { takenBack: { ...record, lost: record.lost.slice(0, lostToldMax) } };
+  record === undefined
+    ? { takenBack: { extents: 0, lostCount: 0 } }
+    : { takenBack: { ...record, lost: record.lost.slice(0, lostToldMax) } };
