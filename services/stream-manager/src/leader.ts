@@ -42,6 +42,8 @@ const hearForMs = 15_000;
 const hearAgainMs = 250;
 /** Time between two looks at whether the store went back, in milliseconds. */
 const ageEveryMs = 1_000;
+/** Reports that are kept until it is known whether extents are taken back. */
+const earlyReportsMax = 1_000;
 /** Extents with fewer replicas than they should have that are sealed in one tick, at most: their owners ask for the successors at once. */
 const thinPerTickMax = 4;
 
@@ -99,6 +101,8 @@ export class Leader {
   /** Answers of the nodes to a leader that had just loaded; undefined: none. */
   #reports: Promise<NodeReport | "refused" | undefined>[] = [];
   #waitsForReports = false;
+  /** Last report of each node before `#takeBack` is set, by node: the loaded records need not know who reports. */
+  readonly #early = new Map<string, NodeReport>();
   /** Set while extents are taken back after a restore. */
   #takeBack: TakeBack | undefined;
   #serving: Serving | undefined;
@@ -131,7 +135,9 @@ export class Leader {
 
   /** A node reports while this leader does not serve yet. */
   heard(report: NodeReport): void {
-    this.#takeBack?.heard(report);
+    if (this.#takeBack !== undefined) this.#takeBack.heard(report);
+    else if (this.#serving === undefined && (this.#early.has(report.nodeId) || this.#early.size < earlyReportsMax))
+      this.#early.set(report.nodeId, report);
   }
 
   /** `above`: the term that ends this one, if it is known; the next one of this process is above it. */
@@ -149,6 +155,7 @@ export class Leader {
     const loaded = await this.#load();
     if (loaded.ok && !this.#ended.signal.aborted) {
       this.#serving = loaded.value;
+      this.#early.clear();
       this.#world.logger.info("became stream manager leader", { term: this.#number, extents: loaded.value.term.state.extentCount });
       for (const report of this.#reports)
         void report.then((told) => (typeof told === "object" ? loaded.value.reports.answered(told) : undefined));
@@ -258,6 +265,8 @@ export class Leader {
   }
 
   async #takeBackWith(takeBack: TakeBack, nodes: NodeTable): ReturnType<TakeBack["run"]> {
+    for (const report of this.#early.values()) takeBack.heard(report);
+    this.#early.clear();
     this.#takeBack = takeBack;
     const taken = await takeBack.run();
     this.#takeBack = undefined;

@@ -6,6 +6,7 @@
  * Invariants:
  * - No stream is opened before the record is written: an owner would go on behind an extent that is not the last.
  * - A term that ends half-way is repeated by the next one: what is in a list is passed over, and nothing else has changed.
+ * - Nodes that the records do not know are asked as soon as they report, and are waited for at least `strangersForMs`.
  * - Nodes are waited for until those that are absent can't be all that have an extent, and at the longest `absentForMs`: then the nodes that are
  *   absent are told, and what only they have stays lost.
  */
@@ -35,6 +36,11 @@ import { endIfStale, type Term } from "../term/term.ts";
 export const absentForMs = 600_000;
 /** Longest wait for nodes without which every extent has a replica elsewhere, in milliseconds. */
 const graceMs = 10_000;
+/**
+ * Shortest wait, in milliseconds, for nodes that were added after the copy: the records do not know them, and they report every second to the leader
+ * that they find.
+ */
+const strangersForMs = 5_000;
 const askAgainMs = 250;
 const callTimeoutMs = 5_000;
 const pageReplicas = 1_000;
@@ -95,6 +101,8 @@ export class TakeBack {
 
   async #takeBack(floor: number): Promise<Outcome<TakenBackRecord>> {
     const { lineage, state, world } = this.#term;
+    // Everything that is taken back has a lower number, and everything that this term makes has none: also segments are numbered from there.
+    const { nextId } = state;
     const { left, lost, taken: chosen } = judgeRestored(state, [...this.#listed.values()].flat(), floor, world.rules);
     for (const { extent, why } of left)
       world.logger.warn("an extent that the restored metadata do not know stays in quarantine", {
@@ -108,8 +116,7 @@ export class TakeBack {
     }
     return this.#record({
       lineage,
-      // Also numbers of segments are given from there.
-      floor: state.nextId,
+      floor: nextId,
       wallMs: Math.floor(world.clock.wallMs()),
       extents: count,
       lostCount: lost.length,
@@ -159,7 +166,8 @@ export class TakeBack {
       const { length: away } = this.absent;
       const tookMs = world.clock.monotonicMs() - startedMs;
       // An extent has at least `minCopies` replicas.
-      if (away === 0 || tookMs >= (away < config.minCopies ? graceMs : absentForMs)) return;
+      const enoughMs = away === 0 ? strangersForMs : away < config.minCopies ? graceMs : absentForMs;
+      if (tookMs >= enoughMs) return;
       await sleep(world.clock, askAgainMs, ended);
     }
   }
@@ -189,7 +197,11 @@ export class TakeBack {
     const replicas: UnknownReplica[] = [];
     for (const id of found.slice(0, perNodeMax)) {
       const request = { afterExtentId: toWire(id - 1), limit: 1, deep: false };
-      const checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
+      let checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
+      // A wrong header is written anew by the check, and a second one finds the replica intact.
+      const [before] = checked.ok ? checked.value.replicas : [];
+      if (before !== undefined && before.problems.length > 0 && before.replica?.state !== ReplicaState.DAMAGED)
+        checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
       if (!checked.ok || ended.aborted) return;
       const [one] = checked.value.replicas;
       if (one?.replica === undefined || idOf(one.replica) !== id) continue;
