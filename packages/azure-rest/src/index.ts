@@ -93,7 +93,7 @@ export { foundByTagsXml, parseTagsXml, tagsBytesMax, tagsXml } from "./blob/tags
 export { checkUnsupported } from "./blob/unsupported.ts";
 export { type ConditionHeaders, fitsIfRange, parseConditions, refuseConditions, uncombined } from "./conditions.ts";
 export { formatIso, formatIsoMicros, formatRfc1123, parseIso, parseRfc1123 } from "./dates.ts";
-export { canonicalId, listsText } from "./dfs/access/access-list.ts";
+export { canonicalId, isId, listsText } from "./dfs/access/access-list.ts";
 export { grants, type Identity, mayChangeGroup, mayChangeLists, mayChangeOwner } from "./dfs/access/decide.ts";
 export { allows, isPathOperation, mayEmpty, mayList, type PathOperationName } from "./dfs/access/needs.ts";
 export {

@@ -6,7 +6,7 @@ export { create } from "./changes/create.ts";
 export { type RemoveOptions, remove } from "./changes/remove.ts";
 export { type RenameOptions, rename } from "./changes/rename.ts";
 export { type Collected, collect, forget } from "./collect.ts";
-export { directoriesOf, type Listed, type ListPage, list } from "./list.ts";
+export { type Listed, type ListPage, list } from "./list.ts";
 export { ended, type Machine, type MachineContext, type Refusal, type Result } from "./machine.ts";
 export { dataLakeNames, filesNames, keyName, type NameRules, type PathProblem, pathProblem } from "./names.ts";
 export { type Link, reach, resolve } from "./resolve.ts";

@@ -18,6 +18,8 @@ export interface ListPage {
   readonly entries: readonly Listed[];
   /** Where the next page begins; undefined: this is the last one. */
   readonly continuation?: Uint8Array | undefined;
+  /** Ids of the directories that the list went on in, or went down to by `beginFrom`, from the listed one on. */
+  readonly opened: readonly string[];
 }
 
 export interface ListOptions {
@@ -44,21 +46,23 @@ export const listRowsMax = 5_000;
 
 export function* list(context: MachineContext, path: readonly string[], options: ListOptions): Machine<ListPage> {
   const prefix = keyName(context.names, options.prefix ?? "");
-  const stack = options.continuation ? framesOf(options.continuation) : [yield* firstFrame(context, path, nameBefore(prefix))];
+  const first = yield* firstFrame(context, path, nameBefore(prefix));
+  const stack = options.continuation ? yield* continued(context, first, framesOf(options.continuation)) : [first];
   const entries: Listed[] = options.continuation ? [] : yield* begun(context, stack, options);
+  const opened = stack.map(({ directory }) => directory);
   yield* withoutRemoved(context, stack);
   let rows = 0;
   while (stack.length > 0) {
     const frame = stack.at(-1) as Frame;
     const room = Math.min(options.entriesMax - entries.length, listRowsMax - rows);
-    if (room <= 0) return { entries, continuation: tokenOf(stack) };
+    if (room <= 0) return { entries, opened, continuation: tokenOf(stack) };
     const page: StepAnswer = yield* askOne({ kind: "page", directory: frame.directory, after: frame.after, rowsMax: room });
-    const first = stack.length;
+    const depth = stack.length;
     for (const { name, row } of page.rows ?? []) {
       rows++;
       frame.after = name;
       if (!name.startsWith(prefix)) {
-        if (compareBytes(utf8(name), utf8(prefix)) > 0) return { entries };
+        if (compareBytes(utf8(name), utf8(prefix)) > 0) return { entries, opened };
         continue;
       }
       const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row });
@@ -69,9 +73,9 @@ export function* list(context: MachineContext, path: readonly string[], options:
         break;
       }
     }
-    if (stack.length === first && !page.more) stack.pop();
+    if (stack.length === depth && !page.more) stack.pop();
   }
-  return { entries };
+  return { entries, opened };
 }
 
 /** Puts the names that the list begins at behind it, and returns the last one, if it is there. */
@@ -103,6 +107,21 @@ function nameBefore(prefix: string): string {
   return last === 0 ? characters.join("") : `${characters.join("")}${String.fromCodePoint(before)}\u{10ffff}`;
 }
 
+/**
+ * Checks a continuation, which anybody can write: it is of the listed directory, and each directory below is still the entry that the frame
+ * above told last. What is not is left out, with all below it.
+ */
+function* continued(context: MachineContext, { directory }: Frame, frames: Frame[]): Machine<Frame[]> {
+  if (frames[0]?.directory !== directory) throw new Refused("badContinuation");
+  const places = frames.slice(0, -1).map(({ directory, after: name }) => ({ kind: "entry", directory, name }) as const);
+  const answers = yield* ask(...places.map((at) => ({ kind: "look", at }) as const));
+  for (const [index, at] of places.entries()) {
+    const held = yield* shown(context, at, { row: answers[index]?.row });
+    if (held?.kind !== "directory" || held.id !== frames[index + 1]?.directory) return frames.slice(0, index + 1);
+  }
+  return frames;
+}
+
 /** Leaves out what hangs below a directory that was removed since the last page. */
 function* withoutRemoved({ root }: MachineContext, stack: Frame[]): Machine<void> {
   const nodes = yield* ask(...stack.map(({ directory }) => ({ kind: "look", at: { kind: "directory", id: directory } }) as const));
@@ -116,16 +135,7 @@ const tokenOf = (stack: readonly Frame[]): Uint8Array =>
 /** Frames of a continuation that nests deeper than any path. */
 const framesMax = 512;
 
-/** Ids of the directories that a continuation goes on in, from the listed one on; undefined: it is none. */
-export function directoriesOf(token: Uint8Array): readonly string[] | undefined {
-  try {
-    return framesOf(token).map(({ directory }) => directory);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Refuses what tokenOf never makes. A token names directories by id: a door that checks rights looks at those. */
+/** Refuses what tokenOf never makes. */
 function framesOf(token: Uint8Array): Frame[] {
   const components = decodeKey(token, framesMax);
   if (!components.ok || components.value.length === 0) throw new Refused("badContinuation");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HeldKind } from "@stamp/objects";
+import { encodeKey, type HeldKind } from "@stamp/objects";
 import { create } from "./changes/create.ts";
 import { remove } from "./changes/remove.ts";
 import { rename } from "./changes/rename.ts";
@@ -12,7 +12,7 @@ import { ended, type Result } from "./machine.ts";
 import { filesNames, keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
 import { contextOf, path, Stopped } from "./testing/operations.ts";
-import { World } from "./testing/world.ts";
+import { rootId, World } from "./testing/world.ts";
 
 const context = contextOf();
 const replaces = { replaces: true };
@@ -297,4 +297,23 @@ test("names of files: letters that are no ASCII fold to none, so that no two nam
   ] as const)
     assert.notEqual(keyName(filesNames, one), keyName(filesNames, other), one);
   assert.equal(keyName(filesNames, "ÄbC"), keyName(filesNames, "äBc"));
+
+test("a continuation that somebody wrote goes on in the listed directory, and in what it leads to by names, and nowhere else", () => {
+  const world = new World();
+  const [open, closed] = [make(world, "open"), make(world, "closed")];
+  const inner = make(world, "open/inner");
+  for (const text of ["open/f", "open/inner/g", "closed/secret"]) make(world, text, "file");
+  const after = (...frames: readonly (readonly [string, string, string])[]): string => {
+    const options = { recursive: true, entriesMax: 100, continuation: encodeKey(frames) };
+    const page = world.run(ended(list(context, ["open"], options)));
+    return page.ok ? `${page.value.entries.map((entry) => entry.path.join("/"))} in ${page.value.opened.length}` : page.refusal;
+  };
+  for (const id of [closed, inner, rootId, "nobody"]) assert.equal(after([id, "", ""]), "badContinuation");
+  assert.equal(after([open, "", "inner"], [inner, "inner", ""]), "inner/g in 2");
+  for (const id of [closed, rootId, open, "nobody"]) assert.equal(after([open, "", "inner"], [id, "inner", ""]), " in 1");
+  for (const name of ["", "f", "g"]) assert.match(after([open, "", name], [inner, "inner", ""]), / in 1$/, name);
+  assert.equal(after([open, "", "inner"], [inner, "inner", "g"], [closed, "x", ""]), " in 2");
+  const below = world.run(list(context, ["open"], { recursive: true, entriesMax: 100, beginFrom: ["inner", "g"] }));
+  assert.deepEqual(below.opened, [open, inner]);
+  assert.deepEqual(world.run(list(context, [], { recursive: false, entriesMax: 1 })).opened, [rootId]);
 });

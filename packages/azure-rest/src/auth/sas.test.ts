@@ -281,6 +281,12 @@ test("fields that are missing, malformed or not here are refused, each by its na
   for (const sdd of ["", "0", "-1", "1a"])
     assert.equal(codeOf(sasOf({ ...service, sr: "d", sdd, sv: "2020-02-10" })), "AuthenticationFailed");
   assert.equal(codeOf(sasOf({ ...service, ...key5, suoid: "u", saoid: "v", sr: "c", sv: "2020-02-10" })), "AuthenticationFailed");
+  for (const who of ["suoid", "saoid"]) {
+    assert.equal(codeOf(sasOf({ ...service, ...key5, [who]: "u", sr: "c", sv: "2020-02-10" })), "ok");
+    assert.match(detailOf(sasOf({ ...service, ...key5, [who]: "u", sr: "c", sv: "2019-12-12" })), /newer than sv/, "it is not signed");
+    for (const id of ["a,b", "a:b", "a b", "u".repeat(257)])
+      assert.match(detailOf(sasOf({ ...service, ...key5, [who]: id, sr: "c", sv: "2020-02-10" })), /ids of users/, id);
+  }
 });
 
 test("times: days, minutes, seconds, fractions and zones; what is none is refused", () => {

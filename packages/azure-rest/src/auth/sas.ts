@@ -4,6 +4,7 @@
  */
 import { fromBase64 } from "../base64.ts";
 import { parseIso } from "../dates.ts";
+import { isId } from "../dfs/access/access-list.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { sasParameters } from "../single-parameters.ts";
 import { type Query, queryValue } from "../target.ts";
@@ -107,7 +108,10 @@ function contradictionOf(kind: SasKind, fields: SasFields): string | undefined {
   if (sdd !== "" && !/^[1-9]\d{0,2}$/.test(sdd)) return "sdd is not a number of directories, from 1 on: sign a filesystem by sr=c.";
   if (suoid !== "" && saoid !== "") return "Only one of saoid and suoid is good.";
   if ((suoid !== "" || saoid !== "") && kind !== "delegation") return "saoid and suoid are those of a user delegation SAS.";
-  // An older version does not sign it.
+  const agent = saoid || suoid;
+  if (agent !== "" && !isId(agent)) return "saoid and suoid are ids of users: without spaces, commas and colons.";
+  // An older version does not sign them.
+  if (agent !== "" && !signedSince(sv, "delegationAgents")) return "saoid and suoid are newer than sv.";
   if (ses !== "" && !signedSince(sv, "encryptionScope")) return "ses is newer than sv.";
   // A row key bounds only inside the partition that the other bound names.
   if (srk !== "" && spk === "") return "srk is given without spk.";

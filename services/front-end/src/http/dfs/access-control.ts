@@ -32,7 +32,7 @@ export function mayOwn({ access }: OnPath, { owner, group, permissions, lists }:
 }
 
 /** True if whoever is judged may give the path what the request names. It is decided by the access control that is changed. */
-function mayChange(judged: Identity | undefined, access: PathAccess, { owner, group }: Ownership): boolean {
+export function mayChange(judged: Identity | undefined, access: Pick<PathAccess, "owner" | "group">, { owner, group }: Ownership): boolean {
   if (!judged) return true;
   if (owner !== undefined && !mayChangeOwner(judged, access, owner)) return false;
   if (group !== undefined && !mayChangeGroup(judged, access, group)) return false;

@@ -13,12 +13,11 @@ import {
   rejected,
 } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
-import { directoriesOf, type Listed, list, resolve } from "@stamp/tree";
+import { type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
-import { rootId } from "../../trees/trees.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { changeAccess, type Named } from "./access.ts";
-import { type DataLakeExchange, namesOf, type OnPath, rowOf, treeNameOf } from "./exchange.ts";
+import { coversOnePath, type DataLakeExchange, namesOf, type OnPath, rowOf, treeNameOf } from "./exchange.ts";
 import { mayListAll } from "./judge.ts";
 import { notOfThisList } from "./lists.ts";
 import { refused } from "./refusals.ts";
@@ -46,11 +45,12 @@ export async function setAccessControlRecursively(exchange: DataLakeExchange<"Se
   const found = await runInTree(exchange, tree, (context) => resolve(context, names));
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
   const held = found.value.at(-1)?.held;
+  if (held?.kind !== "file" && coversOnePath(exchange)) return rejected("AuthorizationPermissionMismatch");
   const first: PathToChange[] = token ? [] : [{ name: names.join("/"), held }];
   const below =
     held?.kind === "file"
       ? { ok: true as const, value: { paths: [] } }
-      : await pathsBelow(exchange, row.value, held, {
+      : await pathsBelow(exchange, row.value, {
           names,
           entriesMax: maxRecords - first.length,
           token,
@@ -73,17 +73,13 @@ interface Below {
 async function pathsBelow(
   exchange: OnPath,
   row: Container,
-  top: Named,
   { names, entriesMax, token }: { readonly names: readonly string[]; readonly entriesMax: number; readonly token: Uint8Array | undefined },
 ): Promise<Parsed<Below>> {
   const options = { recursive: true, entriesMax, continuation: token };
   const page = await runInTree(exchange, treeNameOf(exchange, row), (context) => list(context, names, options));
   if (!page.ok) return refused(page);
-  const topId = top?.id ?? rootId;
-  const ids = token ? (directoriesOf(token) ?? []) : [topId];
-  if (ids[0] !== topId) return notOfThisList;
   const directories = page.value.entries.flatMap((each) => (each.held.kind === "directory" ? [each.held.id] : []));
-  const may = await mayListAll(exchange, row, [...ids, ...directories]);
+  const may = await mayListAll(exchange, row, [...page.value.opened, ...directories]);
   if (!may.ok) return may;
   const pathOf = ({ path, held }: Listed): PathToChange => ({ name: [...names, ...path].join("/"), held });
   return { ok: true, value: { paths: page.value.entries.map(pathOf), next: page.value.continuation } };

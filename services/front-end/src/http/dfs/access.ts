@@ -2,6 +2,7 @@
 import {
   type ConditionHeaders,
   etagHeader,
+  isId,
   listsText,
   type Parsed,
   type PathAccess,
@@ -50,8 +51,12 @@ export function accessHeaders(access: PathAccess, withLists: boolean): ResponseH
 
 export const typeHeader = (kind: PathKind): ResponseHeaders => ({ "x-ms-resource-type": kind === "file" ? "file" : "directory" });
 
-/** Owner of what the caller makes. */
-export const creatorOf = ({ access }: OnPath): string => access.ownerId ?? superuserId;
+/** Returns the owner of what the caller makes. Refuses a bearer whose id can't stand in access control: nobody could be told apart by it. */
+export function creatorOf({ access: { ownerId } }: OnPath): Parsed<string> {
+  if (ownerId === undefined || isId(ownerId)) return parsed(ownerId ?? superuserId);
+  const message = "The token's object id (oid, or sub) can't own a path: it has a space, comma or colon, or more than 256 characters.";
+  return rejected("AuthorizationPermissionMismatch", {}, { message });
+}
 
 /** Id and kind of what a path names; undefined: the root. */
 export type Named = Held | undefined;

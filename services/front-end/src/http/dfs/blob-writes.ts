@@ -43,9 +43,10 @@ export async function writeFile(exchange: WritingExchange, write: () => Promise<
   }
   if (exchange.operation === "PutBlock" || !parent) return answer;
   const access = await readAccess(exchange, row.value, parent.held);
-  if (!access.ok) return answer;
+  const creator = creatorOf(exchange);
+  if (!access.ok || !creator.ok) return answer;
   const asked = { owner: undefined, group: undefined, permissions: undefined, lists: undefined };
-  const own = newPathAccess("file", access.value, creatorOf(exchange), { asked, umask: undefined });
+  const own = newPathAccess("file", access.value, creator.value, { asked, umask: undefined });
   if (pathAccessText("file", own) !== "") await changeAccess(exchange, row.value, held, { conditions: {}, change: () => parsed(own) });
   return answer;
 }
@@ -61,6 +62,7 @@ interface FileToWrite {
 async function fileAt(making: Making, names: readonly string[], mayMake: boolean): Promise<Parsed<FileToWrite>> {
   const { exchange, row, tree } = making;
   if (names.length === 0) return rejected("InvalidUri");
+  const creator = creatorOf(exchange);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const above = await runInTree(exchange, tree, (context) => resolve(context, names.slice(0, -1)));
     const found = above.ok ? await runInTree(exchange, tree, (context) => resolve(context, names, above.value)) : above;
@@ -71,9 +73,11 @@ async function fileAt(making: Making, names: readonly string[], mayMake: boolean
     if (held) {
       const blob = await readAccess(exchange, row, held);
       if (!blob.ok && blob.error.code !== "BlobNotFound") return blob;
+      if (!blob.ok && !creator.ok) return creator;
       return parsed({ held, parent: blob.ok ? undefined : parent, isMade: false });
     }
     if (!mayMake) return rejected("ConditionNotMet", {}, { status: 412 });
+    if (!creator.ok) return creator;
     if (!above.ok) {
       const made = await makeParents(making, names);
       if (made) return made;

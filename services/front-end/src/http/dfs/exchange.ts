@@ -9,6 +9,7 @@ import {
   type Parsed,
   type PathProperties,
   parsed,
+  queryValue,
 } from "@stamp/azure-rest";
 import type { TreeName } from "@stamp/objects";
 import { type BlobHeaders, type Container, fromWire } from "@stamp/wire";
@@ -43,6 +44,10 @@ export async function treeOf(exchange: OnPath): Promise<Parsed<TreeName>> {
   const row = await rowOf(exchange);
   return row.ok ? parsed(treeNameOf(exchange, row.value)) : row;
 }
+
+/** True if the caller's right is a SAS for one path: what is below a directory is not the directory. */
+export const coversOnePath = ({ access, target }: OnPath): boolean =>
+  access.by === "sas" && queryValue(target.query, "sr")?.startsWith("b") === true;
 
 /** The request as one of the Blob service on the same path. */
 export const asBlob = (exchange: OnPath, operation: BlobExchange["operation"], row: Container): BlobExchange =>

@@ -94,19 +94,35 @@ async function admitPath(
 
 type GuardedPath = ReturnType<typeof guardedBy>;
 
-/** `goneToo`: leaves out what is gone; else BlobNotFound. */
-async function readAll(
-  exchange: OnPath,
-  row: Container,
-  paths: readonly Named[],
-  goneToo = false,
-): Promise<Parsed<readonly GuardedPath[]>> {
+/** Paths whose access control is read at once. */
+const readAtOnce = 64;
+
+async function readAll(exchange: OnPath, row: Container, paths: readonly Named[]): Promise<Parsed<readonly GuardedPath[]>> {
   const guarded: GuardedPath[] = [];
-  for (const access of await Promise.all(paths.map((held) => readAccess(exchange, row, held)))) {
-    if (access.ok) guarded.push(guardedBy(access.value));
-    else if (!goneToo || access.error.code !== "BlobNotFound") return access;
+  for (let at = 0; at < paths.length; at += readAtOnce) {
+    const some = paths.slice(at, at + readAtOnce);
+    for (const access of await Promise.all(some.map((held) => readAccess(exchange, row, held)))) {
+      if (!access.ok) return access;
+      guarded.push(guardedBy(access.value));
+    }
   }
   return parsed(guarded);
+}
+
+/** Refuses at the first directories that may not; what is gone is left out. */
+async function mayAll(
+  exchange: OnPath,
+  row: Container,
+  directories: readonly Named[],
+  may: (directory: GuardedPath) => boolean,
+): Promise<Parsed<void>> {
+  for (let at = 0; at < directories.length; at += readAtOnce) {
+    const some = directories.slice(at, at + readAtOnce);
+    for (const access of await Promise.all(some.map((held) => readAccess(exchange, row, held)))) {
+      if (access.ok ? !may(guardedBy(access.value)) : access.error.code !== "BlobNotFound") return access.ok ? forbidden : access;
+    }
+  }
+  return parsed(undefined);
 }
 
 /** Entries of a directory that are looked at in one turn; the directories among them are read at once. */
@@ -119,9 +135,8 @@ export async function mayRemoveBelow(exchange: OnPath, row: Container, directory
   let directories: Named[] = [directory];
   let continuation: Uint8Array | undefined;
   for (let isLast = false; ; ) {
-    const read = await readAll(exchange, row, directories, true);
-    if (!read.ok) return read;
-    if (!read.value.every((each) => mayEmpty(judged, each))) return forbidden;
+    const may = await mayAll(exchange, row, directories, (each) => mayEmpty(judged, each));
+    if (!may.ok) return may;
     if (isLast) return parsed(undefined);
     const options = { recursive: true, entriesMax: entriesAtOnce, continuation };
     const page = await runInTree(exchange, treeNameOf(exchange, row), (context) => list(context, names, options));
@@ -137,7 +152,5 @@ export async function mayListAll(exchange: OnPath, row: Container, ids: readonly
   const { judged } = exchange.access;
   if (!judged) return parsed(undefined);
   const directories = ids.map((id): Named => (id === rootId ? undefined : { kind: "directory", id, name: "" }));
-  const read = await readAll(exchange, row, directories, true);
-  if (!read.ok) return read;
-  return read.value.every((each) => mayList(judged, each)) ? parsed(undefined) : forbidden;
+  return mayAll(exchange, row, directories, (each) => mayList(judged, each));
 }

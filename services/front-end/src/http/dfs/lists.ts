@@ -1,11 +1,10 @@
 /** Lists of paths, and what is asked of one without its content. */
 import { badQuery, blobHeaders, etagAndTime, type Parsed, parsed, pathsJson, rejected, type ShownPath } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
-import { directoriesOf, type Listed, list, resolve } from "@stamp/tree";
+import { type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
-import { rootId } from "../../trees/trees.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { accessHeaders, accessOf, readAccess, shownAccess, typeHeader } from "./access.ts";
 import { type DataLakeExchange, namesOf, type OnPath, rootUnder, rowOf, treeNameOf } from "./exchange.ts";
@@ -34,11 +33,8 @@ export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promis
   const options = { recursive, entriesMax: maxResults, continuation: token, beginFrom: namesOf(beginFrom) };
   const page = await runInTree(exchange, tree, (context) => list(context, names, options));
   if (!page.ok) return refused(page);
-  const ids = token ? (directoriesOf(token) ?? []) : [];
-  const isOther = token !== undefined && exchange.access.judged !== undefined && ids[0] !== (found.value.at(-1)?.held.id ?? rootId);
-  if (isOther) return notOfThisList;
   const listed = recursive ? page.value.entries.flatMap(({ held }) => (held.kind === "directory" ? [held.id] : [])) : [];
-  const may = await mayListAll(exchange, row.value, [...ids, ...listed]);
+  const may = await mayListAll(exchange, row.value, [...page.value.opened, ...listed]);
   if (!may.ok) return may;
   const shown: ShownPath[] = [];
   for (let at = 0; at < page.value.entries.length; at += readAtOnce) {

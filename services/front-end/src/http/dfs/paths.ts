@@ -15,7 +15,6 @@ import {
   type PathAccess,
   parsed,
   pathAccessText,
-  queryValue,
   rejected,
   restError,
 } from "@stamp/azure-rest";
@@ -30,10 +29,11 @@ import { withKey } from "../blob/content/scopes.ts";
 import type { BlobExchange } from "../blob/exchange.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { creatorOf, type Named, readAccess } from "./access.ts";
-import { mayOwn } from "./access-control.ts";
+import { mayChange, mayOwn } from "./access-control.ts";
 import {
   asBlob,
   contentOf,
+  coversOnePath,
   type DataLakeExchange,
   emptyBody,
   filesystemOf,
@@ -78,6 +78,8 @@ async function createPath(exchange: Creating, kind: HeldKind): Promise<Answer> {
   if (feature !== undefined) return notImplemented(feature);
   const checked = allParsed({ metadata: metadataOf(exchange.asked.properties), may: mayOwn(exchange, exchange.asked.ownership, false) });
   if (!checked.ok) return checked;
+  const creator = creatorOf(exchange);
+  if (!creator.ok) return creator;
   const row = await rowOf(exchange);
   if (!row.ok) return row;
   const keyed = await withKey(asBlob(exchange, "PutBlob", row.value));
@@ -85,8 +87,11 @@ async function createPath(exchange: Creating, kind: HeldKind): Promise<Answer> {
   const making: Making = { exchange, blob: keyed.value, row: row.value, tree: treeNameOf(exchange, row.value) };
   const names = namesOf(exchange.resource.path);
   const { conditions, ownership, umask, content } = exchange.asked;
-  const accessIn = (parent: PathAccess) =>
-    pathAccessText(kind, newPathAccess(kind, parent, creatorOf(exchange), { asked: ownership, umask }));
+  const accessIn = (parent: PathAccess): Parsed<string> => {
+    if (!mayChange(exchange.access.judged, { owner: creator.value, group: parent.group }, ownership))
+      return rejected("AuthorizationPermissionMismatch");
+    return parsed(pathAccessText(kind, newPathAccess(kind, parent, creator.value, { asked: ownership, umask })));
+  };
   const properties: Properties = { headers: contentOf(content), metadata: checked.value.metadata, accessIn };
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const made = await makeOrReplace(making, names, kind, properties, conditions);
@@ -101,7 +106,7 @@ interface Properties {
   readonly headers: ReturnType<typeof contentOf>;
   readonly metadata: Record<string, string>;
   /** Returns the access control that the path has as a new one in a directory with this. */
-  readonly accessIn: (parent: PathAccess) => string;
+  readonly accessIn: (parent: PathAccess) => Parsed<string>;
 }
 
 type Written = Omit<Properties, "accessIn"> & { readonly pathAccess: string };
@@ -125,7 +130,9 @@ async function makeOrReplace(
   if (!parent.ok) return parent.error.code === "BlobNotFound" ? "again" : parent;
   const held = found.ok ? found.value.at(-1)?.held : undefined;
   const { accessIn, ...others } = properties;
-  const written = { ...others, pathAccess: accessIn(parent.value) };
+  const pathAccess = accessIn(parent.value);
+  if (!pathAccess.ok) return pathAccess;
+  const written = { ...others, pathAccess: pathAccess.value };
   if (held) return replace(making, held, kind, written, conditions);
   const made = await make(making, names, kind, written);
   return made === "exists" || made === "notFound" ? "again" : made;
@@ -142,7 +149,10 @@ async function replace(
   const { exchange, blob } = making;
   if (held.kind !== kind) return conditions.ifNoneMatch === "*" ? rejected("PathAlreadyExists") : rejected("ResourceTypeMismatch");
   const under = underKey(blob.key, conditionsToWire(conditions, exchange.access));
-  const value = { name: nameOf(making, held.id), ...properties, body: emptyBody, conditions: under };
+  const { pathAccess, ...others } = properties;
+  // A directory keeps its access control: what is in it may be open to whoever it names.
+  const written = kind === "directory" ? others : properties;
+  const value = { name: nameOf(making, held.id), ...written, body: emptyBody, conditions: under };
   const put = await exchange.objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   // It was removed since: the path may hold something else by now, or nothing.
   return !put.ok && put.error.code === "BlobNotFound" ? "again" : put;
@@ -176,6 +186,8 @@ async function make(
 /** Makes the directories on the way that are not there. Undefined: the caller tries again. */
 export async function makeParents(making: Making, names: readonly string[]): Promise<Parsed<never> | undefined> {
   const { exchange, tree, row } = making;
+  const creator = creatorOf(exchange);
+  if (!creator.ok) return creator;
   let parent: Named;
   for (let depth = 1; depth < names.length; depth++) {
     const path = names.slice(0, depth);
@@ -188,7 +200,7 @@ export async function makeParents(making: Making, names: readonly string[]): Pro
     const access = await readAccess(exchange, row, parent);
     if (!access.ok) return access.error.code === "BlobNotFound" ? undefined : access;
     const asked = { owner: undefined, group: undefined, permissions: undefined, lists: undefined };
-    const own = newPathAccess("directory", access.value, creatorOf(exchange), { asked, umask: undefined });
+    const own = newPathAccess("directory", access.value, creator.value, { asked, umask: undefined });
     const written = { headers: contentOf(noContent), metadata: {}, pathAccess: pathAccessText("directory", own) };
     const made = await make(making, path, "directory", written);
     if (made === "notFound" || made === "exists") return undefined;
@@ -235,10 +247,6 @@ async function isLeased(exchange: OnPath, row: Container, held: Named): Promise<
   const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   return !blob.ok || blob.value.lease?.status === "locked";
 }
-
-/** True if the caller's right is a SAS for one path: what is below a directory is not the directory. */
-const coversOnePath = ({ access, target }: OnPath): boolean =>
-  access.by === "sas" && queryValue(target.query, "sr")?.startsWith("b") === true;
 
 export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Promise<Answer> {
   const { source, conditions, sourceConditions, content, properties, resourceType } = exchange.asked;

@@ -27,6 +27,7 @@ import {
   sourceRequestHeaders,
   type Target,
   toldBySource,
+  withoutSlashes,
 } from "@stamp/azure-rest";
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
 import { underKey } from "../../../accounts/content-key.ts";
@@ -34,6 +35,7 @@ import type { ForeignLimits, ForeignSource } from "../../../copy/foreign-sources
 import type { LocatedBlob } from "../../../objects/objects.ts";
 import { targetAsNamed } from "../../../objects/older-names.ts";
 import { conditionsToWire, type WireConditions } from "../../../objects/wire-conditions.ts";
+import { admit } from "../../dfs/judge.ts";
 import type { Exchange } from "../../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "../exchange.ts";
 
@@ -87,9 +89,18 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
   }
   const source = await sourceExchange(exchange, url.value, target.value);
   if (!source.ok) return { ok: false, error: unverified(exchange, source.error) };
-  const name = await blobOfRequest(source.value);
+  const judged = await admittedByLists(source.value);
+  if (!judged.ok) return { ok: false, error: unverified(exchange, judged.error) };
+  const name = await blobOfRequest(judged.value);
   if (!name.ok) return { ok: false, error: unverified(exchange, source.value.anonymous ? challenge(exchange, name.error) : name.error) };
   return parsed({ kind: "here", name: name.value, conditions: conditionsToWire(conditions.value), shown });
+}
+
+/** Returns the source as lists of access control let the caller read it, in an account with a hierarchical namespace. */
+function admittedByLists(source: BlobExchange): Promise<Parsed<BlobExchange>> {
+  const { container: filesystem, blob = "" } = source.target;
+  const path = withoutSlashes(blob);
+  return admit({ ...source, resource: { filesystem, path } }, { operation: "ReadPath", paths: [path] });
 }
 
 /** First version of the service that asks whoever reads without a name to authenticate. */

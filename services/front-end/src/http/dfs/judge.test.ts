@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { OnPath } from "./exchange.ts";
+import { mayListAll } from "./judge.ts";
+
+/** A request that lists judge, on directories that are all open to it, or none. */
+function judged(isOpen: boolean): { exchange: OnPath; seen: { reads: number; atOnceMax: number } } {
+  const seen = { reads: 0, atOnceMax: 0 };
+  let atOnce = 0;
+  const execute = async () => {
+    seen.reads++;
+    seen.atOnceMax = Math.max(seen.atOnceMax, ++atOnce);
+    await Promise.resolve();
+    atOnce--;
+    return { ok: true, value: {} };
+  };
+  const objects = { execute, located: () => ({}) };
+  const access = { judged: { id: "me", groups: new Set(), superuser: isOpen } };
+  return { exchange: { objects, access, target: { account: "a" }, limits: () => ({}) } as unknown as OnPath, seen };
+}
+
+const row = { name: "f" } as Parameters<typeof mayListAll>[1];
+const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
+
+test("judge, many directories: their access control is read in slices, and no further than the first that is closed", async () => {
+  const open = judged(true);
+  assert.equal((await mayListAll(open.exchange, row, ids)).ok, true);
+  assert.deepEqual(open.seen, { reads: 1_000, atOnceMax: 64 });
+  const closed = judged(false);
+  assert.equal((await mayListAll(closed.exchange, row, ids)).ok, false);
+  assert.deepEqual(closed.seen, { reads: 64, atOnceMax: 64 });
+});
