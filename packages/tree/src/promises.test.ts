@@ -297,6 +297,7 @@ test("names of files: letters that are no ASCII fold to none, so that no two nam
   ] as const)
     assert.notEqual(keyName(filesNames, one), keyName(filesNames, other), one);
   assert.equal(keyName(filesNames, "ÄbC"), keyName(filesNames, "äBc"));
+});
 
 test("a continuation that somebody wrote goes on in the listed directory, and in what it leads to by names, and nowhere else", () => {
   const world = new World();

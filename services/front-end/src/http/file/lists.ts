@@ -10,10 +10,9 @@ import {
   rejected,
 } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
-import { directoriesOf, type Listed, list, resolve } from "@stamp/tree";
+import { type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { blobOf } from "../../objects/wire-to-rest.ts";
-import { rootId } from "../../trees/trees.ts";
 import { bytesOf } from "../dfs/tokens.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { type FileExchange, headOf, leaseOf, locatedOf, shareRow, treeNameOf } from "./exchange.ts";
@@ -65,12 +64,6 @@ export async function listDirectoriesAndFiles(exchange: FileExchange): Promise<A
   if (!found.ok) return found.refusal === "notFound" ? rejected("ResourceNotFound") : refusedFile(found);
   const directory = found.value.at(-1)?.held;
   if (directory?.kind === "file") return rejected("ResourceTypeMismatch");
-  if (token !== undefined) {
-    // A marker names its directory by id, and the caller may be let into this one only.
-    const [at, ...more] = directoriesOf(token) ?? [];
-    if (at !== (directory?.id ?? rootId) || more.length > 0)
-      return badQuery("marker", marker ?? "", "It is none that this list has given.");
-  }
   const { prefix, maxResults, echo } = asked.value;
   const options = { recursive: false, entriesMax: maxResults, continuation: token, prefix };
   const page = await trees.run(tree, (context) => list(context, path, options), exchange.limits());
