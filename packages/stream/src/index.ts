@@ -98,9 +98,9 @@ export { type Assessment, assess, RepairQueue } from "./repair.ts";
 export { type SealAnswer, SealMachine } from "./seal-machine.ts";
 export { changedKey, keysOf, type StoredEntry, type TransactionPlan } from "./state/changes.ts";
 export { StreamState } from "./state.ts";
-export { type LeftExtent, mayComeBack } from "./taken-back/choose-taken-back.ts";
+export { type LeftExtent, mayComeBack, wentOnSince } from "./taken-back/choose-taken-back.ts";
 export { type JudgedRestore, judgeRestored } from "./taken-back/judge-restored.ts";
-export { needsSegment, planTakeBack, takenAtOnceMax } from "./taken-back/plan-take-back.ts";
+export { goneInside, needsSegment, planTakeBack, takenAtOnceMax } from "./taken-back/plan-take-back.ts";
 export type { ProvenExtent, UnknownReplica } from "./taken-back/prove-extent.ts";
 export {
   decodeTakenBack,

@@ -24,6 +24,8 @@ import { partsOf, stoppedNodes } from "../fsck/gather.ts";
 export interface RestorePreview {
   readonly comesBack: readonly { readonly stream: string; readonly extents: readonly number[] }[];
   readonly lost: readonly LostExtent[];
+  /** Extents behind which one that comes back was made, and that no folder has. */
+  readonly missing: readonly { readonly stream: string; readonly id: number }[];
   /** Nodes of the copy whose folders are not on this host, or can't be read: what only they have is not listed. */
   readonly absent: readonly string[];
 }
@@ -64,22 +66,25 @@ export async function previewRestore(
       });
     }
   }
-  const { taken, lost } = judgeRestored(state, replicas, floor, allRules);
+  const { taken, lost, missing } = judgeRestored(state, replicas, floor, allRules);
   const nodes = [...state.nodes()].filter(({ duty }) => duty !== "decommissioned");
   return {
     comesBack: [...taken].map(([stream, extents]) => ({ stream, extents: extents.map(({ id }) => id) })),
     lost,
+    missing,
     absent: nodes.map(({ nodeId }) => nodeId).filter((nodeId) => !heard.has(nodeId)),
   };
 }
 
-export function previewText({ absent, comesBack, lost }: RestorePreview): string {
+export function previewText({ absent, comesBack, lost, missing }: RestorePreview): string {
   const count = comesBack.reduce((sum, { extents }) => sum + extents.length, 0);
   return [
     `extents that began after the copy and come back: ${count}`,
     ...comesBack.map(({ extents, stream }) => `  ${stream}: ${extents.join(", ")}`),
     `extents that do not come back: ${lost.length}`,
     ...lost.map(({ bytes, id, stream, why }) => `  ${stream}: ${id}${bytes === undefined ? "" : ` (${bytes} bytes)`}: ${why}`),
+    ...(missing.length === 0 ? [] : [`extents before those, truncated away after the copy or lost: ${missing.length}`]),
+    ...missing.map(({ id, stream }) => `  ${stream}: ${id}`),
     ...(absent.length === 0 ? [] : [`nodes whose folders were not read here: ${absent.join(", ")}: what only they have is not listed`]),
     "nothing was changed",
   ].join("\n");

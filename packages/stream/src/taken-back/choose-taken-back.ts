@@ -136,6 +136,15 @@ function followed(
   return { extents: extents.toReversed(), gaps: gaps.toReversed(), why };
 }
 
+/**
+ * True if an extent was told after the restore: its streams went on, by a release that takes nothing back. What only a restore took back has a number
+ * from before its raise.
+ */
+export function wentOnSince(state: StreamState): boolean {
+  for (const { id, phase } of state.extents()) if (phase !== "allocating" && id >= state.nextId - historyApart) return true;
+  return false;
+}
+
 /** Returns the extents of which the restored metadata may not know the truth: unknown ones, and those that were being allocated at the copy. */
 export function mayComeBack(state: StreamState, id: ExtentId): boolean {
   const phase = state.extent(id)?.phase;

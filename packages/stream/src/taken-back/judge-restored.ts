@@ -9,6 +9,8 @@ export interface JudgedRestore {
   /** Extents to append to the list of each stream, in order. */
   readonly taken: ReadonlyMap<string, readonly ProvenExtent[]>;
   readonly lost: readonly LostExtent[];
+  /** Extents that a taken one was made behind, that no node that was heard has: truncated since, or lost. */
+  readonly missing: readonly { readonly stream: string; readonly id: number }[];
   /** Extents that had been left or deleted before: nothing is lost by them. */
   readonly left: readonly LeftExtent[];
 }
@@ -21,21 +23,17 @@ export function judgeRestored(state: StreamState, replicas: readonly UnknownRepl
   for (const [id, those] of byId) {
     const extent = proveExtent(id, those);
     if (extent.ok) proven.push(extent.value);
-    // Without content nothing is lost.
-    else if (bytesOf(those) > 0)
-      lost.push({
-        id,
-        stream: those.find(({ stream }) => stream !== "")?.stream ?? "",
-        bytes: bytesOf(those),
-        why: extent.failure.message,
-      });
+    else {
+      const stream = those.find((one) => one.stream !== "")?.stream ?? "";
+      // Without content nothing is lost, and nothing by what was left or deleted before the copy.
+      const isOld = id < floor || id <= (state.list(stream).last ?? 0);
+      if (bytesOf(those) > 0 && !isOld) lost.push({ id, stream, bytes: bytesOf(those), why: extent.failure.message });
+    }
   }
   const { left, missing, taken } = chooseTakenBack(state, proven, floor, rules);
   for (const { extent, isLost, why } of left)
     if (isLost) lost.push({ id: extent.id, stream: extent.stream, bytes: bytesOf(byId.get(extent.id) ?? []), why });
-  for (const { id, stream } of missing)
-    lost.push({ id, stream, why: "no node that was heard has it: it was truncated away after the copy, or it is lost" });
-  return { taken, lost, left: left.filter(({ isLost }) => !isLost) };
+  return { taken, lost, missing, left: left.filter(({ isLost }) => !isLost) };
 }
 
 const bytesOf = (replicas: readonly UnknownReplica[]): number => Math.max(0, ...replicas.map(({ durableBytes }) => durableBytes));

@@ -1,5 +1,5 @@
 /** The transaction that takes extents back to the end of a stream's list after a restore of the metadata. */
-import { type Outcome, ok, refused } from "@stamp/base";
+import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import { extentKey } from "../codec.ts";
 import { lastExtent, withExtent } from "../plan-streams.ts";
 import type { StreamRecord } from "../records.ts";
@@ -45,3 +45,16 @@ export function planTakeBack(
 /** True if the tail of the list has no room for so many more. */
 export const needsSegment = (state: StreamState, name: string, count: number): boolean =>
   (state.stream(name)?.tail.length ?? 0) + count > segmentExtentsMax;
+
+/**
+ * Returns the extents inside of a list that are being sealed, and that no node has: they were deleted after the copy, or lost, and the stream went on
+ * behind them. `disks`: disks of the nodes that have listed their replicas, by node. `held`: unsealed extents of which a node told a replica.
+ */
+export function goneInside(state: StreamState, disks: ReadonlyMap<string, string>, held: ReadonlySet<ExtentId>): ExtentId[] {
+  return [...state.unsealed()].filter((id) => {
+    const extent = state.extent(id);
+    if (extent?.phase !== "sealing" || held.has(id)) return false;
+    const successor = state.list(extent.stream).successor(id);
+    return typeof successor === "number" && extent.replicas.every(({ diskId, nodeId }) => disks.get(nodeId) === diskId);
+  });
+}

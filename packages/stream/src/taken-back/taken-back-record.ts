@@ -24,6 +24,8 @@ export interface TakenBackRecord {
   readonly lostCount: number;
   /** The first of them, at most `lostMax`. */
   readonly lost: readonly LostExtent[];
+  /** Number of extents that a taken one was made behind, and that no node that was heard has. Absent: not counted. */
+  readonly missingCount?: number;
   /** Names of nodes that were not heard. */
   readonly absent: readonly string[];
 }
@@ -42,8 +44,13 @@ export function decodeTakenBack(bytes: Uint8Array, checksum: Checksum): Outcome<
   if (!payload.ok) return payload;
   try {
     const record = JSON.parse(fromUtf8(payload.value)) as Partial<TakenBackRecord>;
-    const { lineage, floor, wallMs, extents, lostCount, lost, absent } = record;
-    if ([lineage, floor, wallMs, extents, lostCount].every(isCount) && Array.isArray(lost) && Array.isArray(absent) && lost.every(isLost))
+    const { lineage, floor, wallMs, extents, lostCount, lost, missingCount = 0, absent } = record;
+    if (
+      [lineage, floor, wallMs, extents, lostCount, missingCount].every(isCount) &&
+      Array.isArray(lost) &&
+      Array.isArray(absent) &&
+      lost.every(isLost)
+    )
       return ok(record as TakenBackRecord);
   } catch {
     // Told below.

@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { allRules, extentId, extentVersion, ownerEpoch, type RuleName, rulesWithout, unwrap } from "@stamp/base";
+import { planReserveIds } from "../plan-extents.ts";
 import { planCreateStream } from "../plan-streams.ts";
 import { segmentExtentsMax } from "../records.ts";
 import { checksum, Store } from "../testing/harness.ts";
-import { chooseTakenBack, historyApart } from "./choose-taken-back.ts";
+import { chooseTakenBack, historyApart, wentOnSince } from "./choose-taken-back.ts";
 import { judgeRestored } from "./judge-restored.ts";
-import { needsSegment, planTakeBack, takenAtOnceMax } from "./plan-take-back.ts";
+import { goneInside, needsSegment, planTakeBack, takenAtOnceMax } from "./plan-take-back.ts";
 import { type ProvenExtent, proveExtent, type UnknownReplica } from "./prove-extent.ts";
 import { decodeTakenBack, encodeTakenBack, takenBackKey } from "./taken-back-record.ts";
 
@@ -198,21 +199,53 @@ test("taken back: a restore is judged by all replicas: what comes back, what is 
     at(last + 7, last + 6, { problems: ["its file is gone"] }),
     at(last + 8, 0, { problems: ["its file is gone"], durableBytes: 0 }),
     at(last - 1, 0),
+    at(last - 2, 0, { problems: ["its file is gone"] }),
   ];
-  const { taken, lost, left } = judgeRestored(store.state, held, 0, allRules);
+  const { taken, lost, left, missing } = judgeRestored(store.state, held, 0, allRules);
   assert.deepEqual(
     taken.get("/s")?.map(({ id }) => id - last),
     [2, 6],
   );
   assert.deepEqual(
     lost.map(({ id, bytes }) => [id - last, bytes]),
-    [
-      [7, 100],
-      [5, undefined],
-    ],
+    [[7, 100]],
+  );
+  assert.deepEqual(
+    missing.map(({ id }) => id - last),
+    [5],
+    "told apart: it may have been truncated away",
   );
   assert.deepEqual(
     left.map(({ extent: { id } }) => id - last),
     [-1],
   );
+});
+
+test("taken back: what nothing proves is not told as lost if an earlier restore left it", () => {
+  const { store, last } = storeOf(2);
+  const damaged = [replica("a", { id: extentId(last + 7), stream: "", problems: ["its file is gone"] })];
+  assert.equal(judgeRestored(store.state, damaged, last + 7, allRules).lost.length, 1);
+  assert.equal(judgeRestored(store.state, damaged, last + 8, allRules).lost.length, 0);
+});
+
+test("taken back: streams went on only if an extent has a number from after the raise, which one that was taken back has not", () => {
+  const { store, last } = storeOf(1);
+  store.do(planReserveIds(store.state, 1_000_000));
+  store.do(planTakeBack(store.state, "/s", [extent(last + 2, last)], undefined));
+  assert.equal(wentOnSince(store.state), false);
+  store.extend("/s", 3);
+  assert.equal(wentOnSince(store.state), true);
+});
+
+test("taken back: an extent inside a list is gone if the disk of every replica was listed, and none has it", () => {
+  const { store, last } = storeOf(1);
+  const places = store.state.extent(extentId(last))?.replicas ?? [];
+  const disks = new Map(places.map(({ diskId, nodeId }) => [nodeId, diskId]));
+  assert.deepEqual(goneInside(store.state, disks, new Set()), [], "it is the last of its list");
+  store.do(planTakeBack(store.state, "/s", [extent(last + 2, last)], undefined));
+  assert.deepEqual(goneInside(store.state, disks, new Set()), [last]);
+  assert.deepEqual(goneInside(store.state, disks, new Set([extentId(last)])), [], "a node has it");
+  const [{ nodeId = "" } = {}] = places;
+  assert.deepEqual(goneInside(store.state, new Map([...disks, [nodeId, "another disk"]]), new Set()), [], "its disk is away");
+  assert.deepEqual(goneInside(store.state, new Map([...disks].slice(1)), new Set()), [], "a node has not listed");
 });

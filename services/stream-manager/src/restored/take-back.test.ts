@@ -1,7 +1,7 @@
 /** Extents that began after the copy of the metadata come back into their streams in the first term after a restore. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { present, type RuleName, unwrap } from "@stamp/base";
+import { present, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { segmentExtentsMax, type TakenBackRecord } from "@stamp/stream";
 import type { ExtentLocation } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "../testing/cluster.ts";
@@ -209,5 +209,40 @@ test("restore: extents of the first term after it lie above the floor, also when
     assert.ok(extents.length > segmentExtentsMax, "a segment was needed");
     const [after] = await fill(cluster, "/s", 2, extents.at(-1)?.extentId ?? 0n, ["after"]);
     assert.ok(Number(after?.extentId) >= takenBack(cluster).floor, `${after?.extentId} ${takenBack(cluster).floor}`);
+  });
+});
+
+test("restore: an open extent of the copy that was truncated away and deleted since holds up no stream that went on behind it", async () => {
+  const cluster = new Cluster({ seed: 39, config: { deletionGraceMs: 1_000 } });
+  const { sim } = cluster;
+  await inScene(cluster, async ({ copy, last }) => {
+    const [one] = await fill(cluster, "/s", 1, last, ["one", "two"]);
+    const truncation = { name: "/s", ownerEpoch: 1n, beforeExtentId: one?.extentId ?? 0n };
+    unwrap(await cluster.sm((sm, left) => sm.truncateStream(truncation, { timeoutMs: left })));
+    const holders = async () =>
+      (await Promise.all(nodeNames.map((node) => cluster.replica(node, last)))).filter((each) => each !== undefined);
+    await cluster.until("it is deleted", async () => (await holders()).length === 0, 120_000);
+    await restore(cluster, copy);
+    await leads(cluster);
+    assert.deepEqual(await textsOf(cluster, "/s", 2), ["", "one", "two"]);
+    assert.equal(sim.role("sm1")?.status.facts.sealedWithLoss, 1);
+  });
+});
+
+test("restore: a stamp that went on by a release that takes nothing back waits for no node", async () => {
+  const cluster = new Cluster({ seed: 40, managers: [] });
+  const { sim } = cluster;
+  let isOld = true;
+  cluster.addManager("sm1", {}, (world) => (isOld ? { ...world, rules: rulesWithout("extentsComeBack") } : world));
+  await inScene(cluster, async ({ copy }) => {
+    await restore(cluster, copy);
+    const { extents } = await cluster.open("/s", 2);
+    await fill(cluster, "/s", 2, extents.at(-1)?.extentId ?? 0n, ["after the restore"]);
+    await sim.stop("sm1");
+    for (const node of ["en3", "en4"]) sim.crash(node, { stayDown: true });
+    isOld = false;
+    sim.restart("sm1");
+    await leads(cluster);
+    assert.deepEqual([takenBack(cluster).extents, takenBack(cluster).absent], [0, []]);
   });
 });

@@ -16,16 +16,19 @@ import { sleep } from "@stamp/ports";
 import {
   decodeTakenBack,
   encodeTakenBack,
+  goneInside,
   judgeRestored,
   lostMax,
   mayComeBack,
   needsSegment,
   type ProvenExtent,
+  planRecordSealed,
   planTakeBack,
   type TakenBackRecord,
   takenAtOnceMax,
   takenBackKey,
   type UnknownReplica,
+  wentOnSince,
 } from "@stamp/stream";
 import { ExtentNode, type ExtentReplica, fromWire, type NodeReport, ReplicaState, toWire } from "@stamp/wire";
 import { nextAfter } from "../nodes/comparisons.ts";
@@ -63,6 +66,10 @@ export class TakeBack {
   readonly #addresses = new Map<string, string>();
   /** Replicas by node, of nodes that have listed them to the end. */
   readonly #listed = new Map<string, readonly UnknownReplica[]>();
+  /** Disks of the nodes in `#listed`. */
+  readonly #disks = new Map<string, string>();
+  /** Unsealed extents, and unknown ones, of which a node told a replica. */
+  readonly #held = new Set<ExtentId>();
 
   constructor(term: Term, parts: Parts) {
     this.#term = term;
@@ -93,27 +100,40 @@ export class TakeBack {
     if (decoded?.ok === false) return decoded;
     const before = decoded?.value;
     if (before?.lineage === lineage) return ok(before);
+    if (wentOnSince(this.#term.state)) return this.#passOver(lineage);
     world.logger.info("looking for extents that began after the copy of the metadata", { lineage, nodes: this.#addresses.size });
     await this.#listAll();
     if (this.#term.ended.aborted) return refused("unavailable", "notLeader", "the term ended while extents were taken back");
     return this.#takeBack(before?.floor ?? 0);
   }
 
+  /** A stamp that an older release restored and served: its streams went on, and waiting for nodes finds nothing that may come back. */
+  #passOver(lineage: number): Promise<Outcome<TakenBackRecord>> {
+    const { state, world } = this.#term;
+    world.logger.warn("the streams went on since the metadata were restored: nothing is taken back", { lineage });
+    const wallMs = Math.floor(world.clock.wallMs());
+    return this.#record({ lineage, floor: state.nextId, wallMs, extents: 0, lostCount: 0, lost: [], absent: [] });
+  }
+
   async #takeBack(floor: number): Promise<Outcome<TakenBackRecord>> {
     const { lineage, state, world } = this.#term;
     // Everything that is taken back has a lower number, and everything that this term makes has none: also segments are numbered from there.
     const { nextId } = state;
-    const { left, lost, taken: chosen } = judgeRestored(state, [...this.#listed.values()].flat(), floor, world.rules);
+    const { left, lost, missing, taken: chosen } = judgeRestored(state, [...this.#listed.values()].flat(), floor, world.rules);
     for (const { extent, why } of left)
       world.logger.warn("an extent that the restored metadata do not know stays in quarantine", {
         ...{ extent: extent.id, stream: extent.stream, why },
       });
+    for (const { id, stream } of missing.slice(0, toldMax))
+      world.logger.warn("an extent before one that is taken back was truncated away after the copy, or it is lost", { extent: id, stream });
     let count = 0;
     for (const [stream, extents] of chosen) {
       const taken = await this.#append(stream, extents);
       if (!taken.ok) return taken;
       count += extents.length;
     }
+    const settled = await this.#settleGone();
+    if (!settled.ok) return settled;
     return this.#record({
       lineage,
       floor: nextId,
@@ -121,6 +141,7 @@ export class TakeBack {
       extents: count,
       lostCount: lost.length,
       lost: lost.slice(0, lostMax),
+      missingCount: missing.length,
       absent: this.absent,
     });
   }
@@ -136,6 +157,19 @@ export class TakeBack {
     }
     const ids = extents.slice(0, toldMax).map(({ id }) => id);
     world.logger.warn("extents that began after the copy of the metadata are taken back", { stream, count: extents.length, extents: ids });
+    return ok();
+  }
+
+  /** No seal of an extent that no node has would ever end, and its stream would stay closed. */
+  async #settleGone(): Promise<Outcome<void>> {
+    const { ledger, state, world } = this.#term;
+    for (const id of goneInside(state, this.#disks, this.#held)) {
+      const note = "restore: no node has it, and the stream went on behind it";
+      const loss = { knownCommittedBytes: 0, wallMs: Math.floor(world.clock.wallMs()), note };
+      const sealed = await ledger.commit((current) => planRecordSealed(current, id, 0, { loss }));
+      if (!sealed.ok) return sealed;
+      world.logger.warn("an extent that no node has is sealed empty", { extent: id, stream: state.extent(id)?.stream, note });
+    }
     return ok();
   }
 
@@ -191,7 +225,12 @@ export class TakeBack {
         return;
       }
       more = page.value.more;
-      for (const replica of page.value.replicas) if (mayComeBack(state, idOf(replica)) && isWorth(replica)) found.push(idOf(replica));
+      for (const replica of page.value.replicas) {
+        const id = idOf(replica);
+        const mayCome = mayComeBack(state, id);
+        if (mayCome || state.unsealed().has(id)) this.#held.add(id);
+        if (mayCome && isWorth(replica)) found.push(id);
+      }
     }
     if (found.length > perNodeMax) world.logger.error("a node has too many unknown replicas", { node: nodeId, looksAt: perNodeMax });
     const replicas: UnknownReplica[] = [];
@@ -208,6 +247,7 @@ export class TakeBack {
       replicas.push(unknownReplica(place, one.replica, { checksum: one.checksum, problems: one.problems }));
     }
     this.#listed.set(nodeId, replicas);
+    this.#disks.set(nodeId, place.diskId);
   }
 }
 

@@ -103,13 +103,14 @@ export const extentKinds = {
   "restore-lost": {
     severity: "note",
     means:
-      "Extents that began after the restored copy of the metadata did not come back: no node that was heard has them, or nothing proves where they belong. What was acknowledged in them is missing. One that was truncated away after the copy is told as well.",
+      "Extents that began after the restored copy of the metadata did not come back: no node that was heard has them, or nothing proves where they belong. What was acknowledged in them is missing.",
     help: "what nodes still have of them: ./stamp extent quarantine list; docs/guides/metadata.md",
     alert: { expr: "stamp_stream_manager_extents_not_taken_back > 0", lasts: "0m" },
   },
   "sealed-with-loss": {
     severity: "note",
-    means: "A person sealed extents although acknowledged data may be lost. Who and why is kept with each.",
+    means:
+      "A person sealed extents although acknowledged data may be lost, or a restore did so with one that no node had. Who and why is kept with each.",
     help: "./stamp extent list --json (`loss`)",
     alert: { expr: "increase(stamp_stream_manager_extents_sealed_with_loss[1h]) > 0", lasts: "0m" },
   },
