@@ -100,6 +100,9 @@ export function copySuite(clients: () => Clients): void {
       assert.ok((await disk.downloadToBuffer(699 * 1024, 8192)).equals(await diskCopy.downloadToBuffer(699 * 1024, 8192)));
       await diskCopy.uploadPages(bytes(512, 3), 0, 512);
       assert.ok(bytes(4096, 0).equals(await disk.downloadToBuffer(0, 4096)), "what is written into the copy is not in the source");
+      const onItself = await failure(disk.beginCopyFromURL(disk.url));
+      assert.deepEqual([onItself.statusCode, onItself.code], [501, "NotImplemented"]);
+      assert.ok(bytes(4096, 0).equals(await disk.downloadToBuffer(0, 4096)), "a copy onto itself that is refused removes nothing");
     });
 
     test("snapshots are sources; tags and tier of the copy are those that were asked for", async () => {

@@ -179,7 +179,7 @@ const checks: Readonly<Record<string, (output: string) => Promise<void> | void>>
     assert.match(output, /"key"/, "changes of the metadata are told");
   },
   "docs/guides/metadata.md": async (output) => {
-    assert.match(output, /restored to /);
+    assert.match(output, /restored: the metadata of stamp /);
     assert.equal((await (await container()).getBlockBlobClient("a").downloadToBuffer()).toString(), "kept", "what was written is there");
   },
 };

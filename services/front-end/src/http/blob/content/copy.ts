@@ -6,6 +6,7 @@ import {
   crc64Text,
   encryptedUnderHeaders,
   etagAndTime,
+  notImplemented,
   type Parsed,
   parseBoolean,
   parseConditions,
@@ -27,7 +28,7 @@ import { sharesKey, underKey } from "../../../accounts/content-key.ts";
 import { compareDigests } from "../../../content/content-digests.ts";
 import type { CopyFrom } from "../../../copy/copies.ts";
 import { restErrorOf } from "../../../objects/failures.ts";
-import type { LocatedBlob } from "../../../objects/objects.ts";
+import { isSameBlob, type LocatedBlob } from "../../../objects/objects.ts";
 import { conditionsToWire } from "../../../objects/wire-conditions.ts";
 import { blobOf } from "../../../objects/wire-to-rest.ts";
 import type { OperationKind } from "../../../routing/router.ts";
@@ -133,6 +134,8 @@ async function copyAtOnce(exchange: BlobExchange, { found, value, source, to }: 
 
 async function copyLater(exchange: BlobExchange, { to, source, found, value }: Copy): Promise<Answer> {
   const { copies, parts } = exchange.objects;
+  // The copy would begin by removing what it reads.
+  if (source.kind === "here" && isSameBlob(source.name, to)) return notImplemented("A copy of pages, or under another key, onto itself");
   if (copies.isFull) return rejected("ServerBusy", {}, { message: "Too many copies wait in this front-end." });
   const { etag } = found.blob;
   if (etag === "") {
