@@ -176,6 +176,31 @@ test("a rotated key works with the next request, the one before ends when the ac
   await clients.serviceWith(secondKey).getContainerClient(container.containerName).getProperties();
 });
 
+test("a share of the Files service is no container by gRPC, whatever is asked of it", async () => {
+  const { stamp } = await start();
+  const of = { account: accountName, container: "~share" };
+  const route = { rangeId: firstRangeOf("Blob").rangeId, rangeVersion: 1n };
+  const operation = { kind: { case: "createContainer" as const, value: of } };
+  const made = await stamp.world.transport.client("ps-1", PartitionServer).execute({ ...route, operation }, { timeoutMs: 5_000 });
+  assert.equal(unwrap(made).result?.kind.case, "container");
+  const token = makeToken({ account: accountName, expiresMs: Date.now() + 60_000 }, fromBase64(accountKey) as Uint8Array, hmac);
+  const options = { timeoutMs: 5_000, metadata: { authorization: `Bearer ${token}` } };
+  const door = stamp.world.transport.client("front-end-1", FrontEnd);
+  async function* stray() {
+    yield { ...of, blob: "stray", payload: bytes(1, 1) };
+  }
+  const answers = {
+    list: await door.listBlobs(of, options),
+    properties: await door.getBlobProperties({ ...of, blob: "id" }, options),
+    put: await door.putBlob(stray(), options),
+    deleteBlob: await door.deleteBlob({ ...of, blob: "id" }, options),
+    deleteContainer: await door.deleteContainer(of, options),
+  };
+  for (const [call, answer] of Object.entries(answers))
+    assert.equal(answer.ok ? "ok" : answer.failure.details?.["x-ms-error-code"], "ContainerNotFound", call);
+  assert.deepEqual(unwrap(await door.listContainers({ account: accountName, prefix: "~" }, options)).containers, []);
+});
+
 test("a role of one service is none in another; a configured role is one in all", async () => {
   const issuer = await testIssuer();
   const { stamp } = await start({ frontEnd: issuer.settings });

@@ -64,6 +64,13 @@ test("a service SAS is for what its resource says: the account, another kind or 
   const t = { ...service, tn: "People", sv: "2019-02-02" };
   assert.equal(check(t, "table", { kind: "table", table: "people" }, { kind: "table", table: "PEOPLE" }), "ok");
   assert.equal(check(t, "table", { kind: "table", table: "people" }, { kind: "table", table: "others" }), no);
+  // Until 2015-02-21 the text of a container is that of the share of its name.
+  const share: SignedResource = { kind: "share", share: "pics" };
+  for (const [sv, expected] of [
+    ["2014-02-14", no],
+    ["2015-02-21", "ok"],
+  ] as const)
+    assert.equal(check({ ...service, sr: "s", sv }, "file", share, share), expected, sv);
 });
 
 test("a stored access policy gives what the SAS leaves out; what both say is refused", () => {
