@@ -26,6 +26,6 @@ export interface Drill {
   readonly prepare?: (context: DrillContext) => Promise<void>;
   /** Settings of a cluster of its own, as `roles` of the configuration. */
   readonly roles?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Brings back what was held down, before everything is read back. */
+  /** Comes when everything that was held down is started again, before everything is read back. */
   readonly mend?: (context: DrillContext) => Promise<void>;
 }

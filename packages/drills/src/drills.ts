@@ -190,7 +190,6 @@ export const drills: readonly Drill[] = [
       context.fault(`kill -9 ${name}, it stays down`);
       await context.target.ask({ do: "hold", name });
     },
-    mend: startEverything,
   },
   {
     name: "kill-partition-manager",
@@ -320,7 +319,6 @@ export const drills: readonly Drill[] = [
       await context.target.ask({ do: "hold", name });
       await untilTakenOver(context, name, held, hot);
     },
-    mend: startEverything,
   },
   {
     name: "power-loss",
@@ -356,14 +354,5 @@ async function restartAll(context: DrillContext): Promise<void> {
     await target.ask({ do: "restart", name });
     await untilReady(target);
     context.note(`${name} serves again ${((performance.now() - startMs) / 1_000).toFixed(1)} s after it was asked to stop`);
-  }
-}
-
-async function startEverything(context: DrillContext): Promise<void> {
-  for (const each of (await context.target.status()).processes) {
-    if (each.state === "down") {
-      await context.target.ask({ do: "start", name: each.name });
-      context.note(`${each.name} started again`);
-    }
   }
 }

@@ -84,13 +84,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     await Promise.all([checking.stop(30_000), registers.stop(), blobs?.stop()]);
   };
   try {
-    try {
-      await drill.run(context);
-      await pause(Math.max(0, drill.afterFaultMs - (performance.now() - timeline.lastFaultMs)));
-    } finally {
-      // A run that failed half-way has broken something, too.
-      await drill.mend?.(context);
-    }
+    await strike(drill, context, () => pause(Math.max(0, drill.afterFaultMs - (performance.now() - timeline.lastFaultMs))));
     await stopped();
     silence.end();
     await untilReady(target);
@@ -157,4 +151,24 @@ async function becomesWhole(watch: Watch, timeoutMs: number): Promise<boolean> {
     await pause(50);
   }
   return false;
+}
+
+/** Runs the drill, and brings back what it held down, also if it failed half-way. `goOn`: the clients go on writing meanwhile. */
+export async function strike({ run, mend }: Pick<Drill, "run" | "mend">, context: DrillContext, goOn: () => Promise<void>): Promise<void> {
+  try {
+    await run(context);
+    await goOn();
+  } finally {
+    await startEverything(context);
+    await mend?.(context);
+  }
+}
+
+async function startEverything(context: DrillContext): Promise<void> {
+  for (const each of (await context.target.status()).processes) {
+    if (each.state === "down") {
+      await context.target.ask({ do: "start", name: each.name });
+      context.note(`${each.name} started again`);
+    }
+  }
 }

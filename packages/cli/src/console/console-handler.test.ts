@@ -334,6 +334,7 @@ test("console: what is stored is for sessions that may, and no key of an account
     "/api/entities",
     "/api/queues",
     "/api/messages",
+    "/api/diverged",
   ])
     assert.equal((await send("GET", `${path}?${at("n")}`, reader)).status, 403, path);
   assert.equal((await send("POST", "/api/ticket", { ...reader, origin }, at("n"))).status, 403);
