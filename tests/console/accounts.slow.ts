@@ -4,38 +4,23 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
-import type { Browser, Locator, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, openBrowser, violationsIn } from "./browser.ts";
-
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
+import type { Page } from "playwright-core";
+import { ConsoleBench, controlsOf, skip, violationsIn } from "./browser.ts";
 
 describe("accounts in the console", { skip }, () => {
   const bench = new ConsoleBench();
-  let browser: Browser;
   let page: Page;
+  const { button, confirm, dialog } = controlsOf(() => page);
   let origin = "";
   let blobUrl = "";
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up();
     blobUrl = new URL((await bench.ask({ do: "status" })).endpoints.blob).origin;
-    bench.start("127.0.0.1:0", "operate");
-    browser = await openBrowser();
-    page = await bench.signedIn(await browser.newContext(), problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open("operate"));
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
-  const button = (name: string): Locator => page.getByRole("button", { name, exact: true });
-  const dialog = (): Locator => page.getByRole("dialog");
-  const confirm = async (name: string): Promise<void> => {
-    await dialog().getByRole("button", { name, exact: true }).click();
-    await dialog().waitFor({ state: "detached" });
-  };
   const shownKeys = async (): Promise<string[]> => {
     await button("Show keys").click();
     await confirm("Show");
@@ -90,7 +75,7 @@ describe("accounts in the console", { skip }, () => {
   test("a session without the role sees settings and no buttons; its calls are refused, and all is in the audit log", async () => {
     await bench.stop();
     bench.start();
-    const other = await bench.signedIn(await browser.newContext(), problems);
+    const other = await bench.signedIn();
     await other.goto(`${new URL(other.url()).origin}/#/accounts/acme`);
     await other.getByText("kept for 14 days").waitFor();
     await other.getByText("may not change accounts").waitFor();
@@ -118,6 +103,6 @@ describe("accounts in the console", { skip }, () => {
         "audit: show keys refused",
       ],
     );
-    assert.deepEqual(problems, []);
+    assert.deepEqual(bench.problems, []);
   });
 });

@@ -7,21 +7,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type ClusterStatus, type ControlRequest, control, DataFolder, reservePorts } from "@stamp/cluster";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Locator, type Page } from "playwright-core";
 
 const root = join(import.meta.dirname, "../..");
 
 /** Path of Chromium; undefined if none is installed. */
-export const chromiumPath: string | undefined = [process.env.CHROMIUM ?? "", "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
-  (path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return path !== "";
-    } catch {
-      return false;
-    }
-  },
-);
+const chromiumPath: string | undefined = [process.env.CHROMIUM ?? "", "/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => {
+  try {
+    accessSync(path, constants.X_OK);
+    return path !== "";
+  } catch {
+    return false;
+  }
+});
+
+/** Why tests with a browser are skipped; false if Chromium is installed. */
+export const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 
 /** Inside a container or as root there are no sandboxes. The browser opens nothing but the console. */
 export const openBrowser = (): Promise<Browser> => chromium.launch({ executablePath: chromiumPath ?? "", args: ["--no-sandbox"] });
@@ -46,8 +47,29 @@ export const hostileNames: readonly string[] = [
   "' \" & &amp; %00",
 ];
 
+/** Buttons and the dialog of the page that `page` returns. */
+export function controlsOf(page: () => Page) {
+  const button = (name: string): Locator => page().getByRole("button", { name, exact: true });
+  const dialog = (): Locator => page().getByRole("dialog");
+  /** Presses the dialog's button, and waits until the dialog has closed. */
+  const confirm = async (name: string): Promise<void> => {
+    await dialog().getByRole("button", { name, exact: true }).click();
+    await dialog().waitFor({ state: "detached" });
+  };
+  return { button, dialog, confirm };
+}
+
+interface OpenedConsole {
+  readonly browser: Browser;
+  readonly page: Page;
+  readonly origin: string;
+}
+
 export class ConsoleBench {
   readonly dataDir: string;
+  /** Errors of the pages that are signed in, and what their content security policy stopped. */
+  readonly problems: string[] = [];
+  #browser: Browser | undefined;
   #console: ChildProcess | undefined;
   readonly #links: string[] = [];
   #waiting: (() => void) | undefined;
@@ -84,6 +106,14 @@ export class ConsoleBench {
     });
   }
 
+  /** Starts the console and a browser, and signs in. `close` ends all three. */
+  async open(role = "data"): Promise<OpenedConsole> {
+    this.start("127.0.0.1:0", role);
+    this.#browser = await openBrowser();
+    const page = await this.signedIn();
+    return { browser: this.#browser, page, origin: new URL(page.url()).origin };
+  }
+
   /** Returns a link that signs in: the first one, or one for which Enter was pressed. */
   async link(): Promise<string> {
     const kept = this.#links.shift();
@@ -95,17 +125,16 @@ export class ConsoleBench {
     return this.#links.shift() as string;
   }
 
-  /**
-   * Opens a page that a new link signed in. Fails if the page asks another host. `problems` gets errors of the page, and what its content
-   * security policy stopped.
-   */
-  async signedIn(context: BrowserContext, problems: string[]): Promise<Page> {
+  /** Opens a page that a new link signed in, in a context of its own. Fails if the page asks another host. */
+  async signedIn(): Promise<Page> {
+    const context = await this.#browser?.newContext();
+    assert.ok(context, "the browser is not open");
     const page = await context.newPage();
-    page.on("pageerror", ({ message }) => problems.push(message));
+    page.on("pageerror", ({ message }) => this.problems.push(message));
     page.on("console", (message) => {
       // Some tests make refused connections and failed answers on purpose.
       if (message.type() === "error" && !/Failed to load resource|ERR_CONNECTION_REFUSED/.test(message.text()))
-        problems.push(message.text());
+        this.problems.push(message.text());
     });
     const requested: string[] = [];
     page.on("request", (request) => requested.push(request.url()));
@@ -116,6 +145,7 @@ export class ConsoleBench {
     return page;
   }
 
+  /** Stops the console; its browser stays open. */
   async stop(): Promise<void> {
     const child = this.#console;
     if (child === undefined || child.exitCode !== null) return;
@@ -129,7 +159,12 @@ export class ConsoleBench {
     return control(new DataFolder(this.dataDir).control, request);
   }
 
+  closeBrowser(): Promise<void> | undefined {
+    return this.#browser?.close();
+  }
+
   async close(): Promise<void> {
+    await this.closeBrowser();
     await this.stop();
     await this.down();
     rmSync(this.dataDir, { recursive: true, force: true });

@@ -10,22 +10,20 @@ import { after, before, describe, test } from "node:test";
 import { TableClient, type TableEntityResult } from "@azure/data-tables";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 import { type QueueClient, QueueServiceClient } from "@azure/storage-queue";
-import type { Browser, Locator, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, openBrowser, violationsIn } from "./browser.ts";
+import type { Page } from "playwright-core";
+import { ConsoleBench, controlsOf, skip, violationsIn } from "./browser.ts";
 
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 const account = "devstoreaccount1";
 const root = join(import.meta.dirname, "../..");
 
 describe("changes of data in the console", { skip }, () => {
   const bench = new ConsoleBench();
-  let browser: Browser;
   let page: Page;
+  const { button, confirm, dialog } = controlsOf(() => page);
   let origin = "";
   let container: ContainerClient;
   let table: TableClient;
   let queue: QueueClient;
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up();
@@ -36,26 +34,13 @@ describe("changes of data in the console", { skip }, () => {
     table = TableClient.fromConnectionString(connectionString, "people", { allowInsecureConnection: true });
     queue = QueueServiceClient.fromConnectionString(connectionString).getQueueClient("orders");
     await Promise.all([container.create(), table.createTable(), queue.create()]);
-    bench.start();
-    browser = await openBrowser();
-    page = await bench.signedIn(await browser.newContext(), problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open());
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
   const show = async (...path: readonly string[]): Promise<void> => {
     await page.goto(`${origin}/#/`);
     await page.goto(`${origin}/#/data/${path.map(encodeURIComponent).join("/")}`);
-  };
-  const button = (name: string): Locator => page.getByRole("button", { name, exact: true });
-  const dialog = (): Locator => page.getByRole("dialog");
-  /** Presses the dialog's button, and waits until it has closed. */
-  const confirm = async (name: string): Promise<void> => {
-    await dialog().getByRole("button", { name, exact: true }).click();
-    await dialog().waitFor({ state: "detached" });
   };
   const put = (name: string, content: string): Promise<unknown> => container.getBlockBlobClient(name).upload(content, content.length);
   const uploadState = (name: string, words: string): Promise<void> =>
@@ -383,5 +368,5 @@ describe("changes of data in the console", { skip }, () => {
     for (const content of ["Amrum", "spring", "9007199254740993", "order id", "sig="]) assert.ok(!log.includes(content), content);
   });
 
-  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(problems, []));
+  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(bench.problems, []));
 });

@@ -5,9 +5,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
+import { ConsoleBench, hostileNames, skip, violationsIn } from "./browser.ts";
 
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 const views = ["", "processes", "nodes", "streams", "extents", "ranges", "data", "events"];
 
 describe("console in Chromium", { skip }, () => {
@@ -16,21 +15,13 @@ describe("console in Chromium", { skip }, () => {
   let context: BrowserContext;
   let page: Page;
   let origin = "";
-  /** Problems that the browser told: errors of the page, and what the content security policy stopped. */
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up();
-    bench.start();
-    browser = await openBrowser();
-    context = await browser.newContext();
-    page = await bench.signedIn(context, problems);
-    ({ origin } = new URL(page.url()));
+    ({ browser, page, origin } = await bench.open());
+    context = page.context();
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
   const show = async (path: string): Promise<void> => {
     await page.goto(`${origin}/#/`);
@@ -280,5 +271,5 @@ describe("console in Chromium", { skip }, () => {
     await page.locator(".health h2").waitFor();
   });
 
-  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(problems, []));
+  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(bench.problems, []));
 });

@@ -7,10 +7,9 @@ import { after, before, describe, test } from "node:test";
 import { TableClient } from "@azure/data-tables";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { QueueServiceClient } from "@azure/storage-queue";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
+import type { BrowserContext, Locator, Page } from "playwright-core";
+import { ConsoleBench, hostileNames, skip, violationsIn } from "./browser.ts";
 
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 const account = "devstoreaccount1";
 const onePixel = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
 /** The service resolves dots in names. */
@@ -19,26 +18,18 @@ const html = "<script>document.title = 1</script><img src=x onerror='document.ti
 
 describe("data in the console", { skip }, () => {
   const bench = new ConsoleBench();
-  let browser: Browser;
   let context: BrowserContext;
   let page: Page;
   let origin = "";
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up();
     const { connectionString } = await bench.ask({ do: "status" });
     await Promise.all([putBlobs(connectionString), putEntities(connectionString), putMessages(connectionString)]);
-    bench.start();
-    browser = await openBrowser();
-    context = await browser.newContext({ acceptDownloads: true });
-    page = await bench.signedIn(context, problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open());
+    context = page.context();
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
   const show = async (...path: readonly string[]): Promise<void> => {
     await page.goto(`${origin}/#/`);
@@ -188,7 +179,7 @@ describe("data in the console", { skip }, () => {
     }
   });
 
-  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(problems, []));
+  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(bench.problems, []));
 });
 
 async function putBlobs(connectionString: string): Promise<void> {

@@ -2,38 +2,24 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import type { Browser, Locator, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
+import type { Page } from "playwright-core";
+import { ConsoleBench, controlsOf, hostileNames, skip, violationsIn } from "./browser.ts";
 
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 /** A drill on a busy machine waits until every extent has its copies again. */
 const drillTimeoutMs = 180_000;
 
 describe("drills in the console", { skip }, () => {
   const bench = new ConsoleBench();
-  let browser: Browser;
   let page: Page;
+  const { button, confirm, dialog } = controlsOf(() => page);
   let origin = "";
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up("--fault-rules", "true");
-    bench.start("127.0.0.1:0", "operate");
-    browser = await openBrowser();
-    page = await bench.signedIn(await browser.newContext(), problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open("operate"));
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
-  const button = (name: string): Locator => page.getByRole("button", { name, exact: true });
-  const dialog = (): Locator => page.getByRole("dialog");
-  const confirm = async (name: string): Promise<void> => {
-    await dialog().getByRole("button", { name, exact: true }).click();
-    await dialog().waitFor({ state: "detached" });
-  };
   const puts = async (): Promise<string> => {
     const { connectionString } = await bench.ask({ do: "status" });
     const service = BlobServiceClient.fromConnectionString(connectionString, { retryOptions: { maxTries: 1 } });
@@ -147,9 +133,8 @@ describe("drills in the console", { skip }, () => {
     const plain = new ConsoleBench();
     try {
       await plain.up();
-      plain.start("127.0.0.1:0", "operate");
-      const other = await plain.signedIn(await browser.newContext(), problems);
-      await other.goto(`${new URL(other.url()).origin}/#/drills`);
+      const { page: other, origin: otherOrigin } = await plain.open("operate");
+      await other.goto(`${otherOrigin}/#/drills`);
       await other.getByText("Drills are off").waitFor();
       assert.equal(await other.getByRole("button", { name: "Run kill-primary" }).count(), 0);
       const message = await other.evaluate(`fetch("/api/start-drill", {
@@ -162,6 +147,6 @@ describe("drills in the console", { skip }, () => {
     } finally {
       await plain.close();
     }
-    assert.deepEqual(problems, []);
+    assert.deepEqual([...bench.problems, ...plain.problems], []);
   });
 });

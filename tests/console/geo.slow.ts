@@ -6,10 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { reservePorts } from "@stamp/cluster";
-import type { Browser, Locator, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
+import type { Locator, Page } from "playwright-core";
+import { ConsoleBench, controlsOf, hostileNames, skip, violationsIn } from "./browser.ts";
 
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 const account = "acme";
 /** A copy is seeded, and a role changes, while two stamps share few processors. */
 const slowMs = 120_000;
@@ -17,10 +16,9 @@ const slowMs = 120_000;
 describe("geo in the console", { skip }, () => {
   const folder = mkdtempSync(join(tmpdir(), "stamp-console-geo-"));
   const bench = new ConsoleBench(join(folder, "north-1"));
-  let browser: Browser;
   let page: Page;
+  const { button, dialog } = controlsOf(() => page);
   let origin = "";
-  const problems: string[] = [];
 
   const stamp = async (...args: readonly string[]): Promise<string> => {
     const child = spawn(process.execPath, [join(import.meta.dirname, "../../stamp.mjs"), ...args, "--data", folder]);
@@ -36,20 +34,15 @@ describe("geo in the console", { skip }, () => {
     await ports.release();
     await stamp("up", "-d", "--stamps", "2", "--port-base", String(ports.portBase), "--ready-timeout-s", "180");
     await stamp("account", "create", account, "--location", "north", "--geo", "south");
-    bench.start("127.0.0.1:0", "operate");
-    browser = await openBrowser();
-    page = await bench.signedIn(await browser.newContext(), problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open("operate"));
   });
   after(async () => {
-    await browser?.close();
+    await bench.closeBrowser();
     await bench.stop();
     await stamp("down");
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const button = (name: string): Locator => page.getByRole("button", { name, exact: true });
-  const dialog = (): Locator => page.getByRole("dialog");
   const fact = (term: string, value: string | RegExp): Locator =>
     page.locator(".facts div", { hasText: new RegExp(`^${term}`) }).getByText(value, { exact: true });
   /** Repeats a failover until the location service takes it: it refuses one while the copy is seeded, and says so. */
@@ -144,6 +137,6 @@ describe("geo in the console", { skip }, () => {
     await page.getByText("This stamp is alone").waitFor();
     await page.locator("code", { hasText: "./stamp up -d --stamps 2" }).waitFor();
     assert.deepEqual(await violationsIn(page), []);
-    assert.deepEqual(problems, []);
+    assert.deepEqual(bench.problems, []);
   });
 });

@@ -3,37 +3,22 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import type { Browser, Locator, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
+import type { Locator, Page } from "playwright-core";
+import { ConsoleBench, controlsOf, hostileNames, skip, violationsIn } from "./browser.ts";
 import { showHostile } from "./hostile-stamp.ts";
-
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 
 describe("extent nodes in the console", { skip }, () => {
   const bench = new ConsoleBench();
-  let browser: Browser;
   let page: Page;
+  const { button, confirm, dialog } = controlsOf(() => page);
   let origin = "";
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up();
-    bench.start("127.0.0.1:0", "operate");
-    browser = await openBrowser();
-    page = await bench.signedIn(await browser.newContext(), problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open("operate"));
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
-  const button = (name: string): Locator => page.getByRole("button", { name, exact: true });
-  const dialog = (): Locator => page.getByRole("dialog");
-  const confirm = async (name: string): Promise<void> => {
-    await dialog().getByRole("button", { name, exact: true }).click();
-    await dialog().waitFor({ state: "detached" });
-  };
   const rowOf = (name: string): Locator => page.getByRole("row", { name });
 
   test("all nodes with their disks, one with its queues; axe finds no violation, light and dark, wide and narrow", async () => {
@@ -114,7 +99,7 @@ describe("extent nodes in the console", { skip }, () => {
   test("a session without the role sees no buttons; its calls are refused, and all is in the audit log", async () => {
     await bench.stop();
     bench.start();
-    const other = await bench.signedIn(await browser.newContext(), problems);
+    const other = await bench.signedIn();
     await other.goto(`${new URL(other.url()).origin}/#/nodes/extent-node-1`);
     await other.getByText("may not add, drain or remove nodes").waitFor();
     assert.equal(await other.getByRole("button", { name: "Drain" }).count(), 0);
@@ -137,17 +122,17 @@ describe("extent nodes in the console", { skip }, () => {
       "audit: remove node extent-node-5 done",
       "audit: drain node  refused",
     ]);
-    assert.deepEqual(problems, []);
+    assert.deepEqual(bench.problems, []);
   });
 
   test("hostile names are shown as text", async () => {
-    const other = await bench.signedIn(await browser.newContext(), problems);
+    const other = await bench.signedIn();
     await showHostile(other, "nodes");
     for (const name of hostileNames) await other.getByRole("link", { name, exact: true }).waitFor();
     await other.goto(`${new URL(other.url()).origin}/#/nodes/${encodeURIComponent(hostileNames[0] as string)}`);
     await other.getByRole("heading", { name: hostileNames[0] as string, exact: true }).waitFor();
     assert.equal(await other.title(), "Nodes · Stamp console");
     assert.equal(await other.locator("main img, main script").count(), 0);
-    assert.deepEqual(problems, []);
+    assert.deepEqual(bench.problems, []);
   });
 });

@@ -1,30 +1,20 @@
 /** The picture of the stamp in a real Chromium: a killed process is marked, the words say the same, hostile names, narrow windows. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
+import type { Page } from "playwright-core";
+import { ConsoleBench, hostileNames, skip, violationsIn } from "./browser.ts";
 import { showHostile } from "./hostile-stamp.ts";
-
-const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
 
 describe("topology in the console", { skip }, () => {
   const bench = new ConsoleBench();
-  let browser: Browser;
   let page: Page;
   let origin = "";
-  const problems: string[] = [];
 
   before(async () => {
     await bench.up();
-    bench.start("127.0.0.1:0", "read");
-    browser = await openBrowser();
-    page = await bench.signedIn(await browser.newContext(), problems);
-    ({ origin } = new URL(page.url()));
+    ({ page, origin } = await bench.open("read"));
   });
-  after(async () => {
-    await browser?.close();
-    await bench.close();
-  });
+  after(() => bench.close());
 
   test("every process is drawn and in the table, with who leads; axe finds no violation, light and dark, wide and narrow", async () => {
     const { processes } = await bench.ask({ do: "status" });
@@ -72,6 +62,6 @@ describe("topology in the console", { skip }, () => {
     for (const name of hostileNames) await page.getByRole("link", { name, exact: true }).waitFor();
     assert.equal(await page.locator("main img, main script").count(), 0);
     assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 400);
-    assert.deepEqual(problems, []);
+    assert.deepEqual(bench.problems, []);
   });
 });

@@ -1,7 +1,6 @@
 /** The Files service by its SDK, against a whole stamp in one process. */
 import assert from "node:assert/strict";
-import dns from "node:dns";
-import { after, before, mock, test } from "node:test";
+import { test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import {
   AccountSASPermissions,
@@ -12,43 +11,17 @@ import {
   ShareFileClient,
   ShareSASPermissions,
   ShareServiceClient,
-  StorageSharedKeyCredential,
 } from "@azure/storage-file-share";
-import { startStamp } from "@stamp/embedded";
-import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
-import { failure } from "../conformance/target.ts";
+import { filesBench, options, refusal } from "./files-bench.ts";
 
-let stamp: Awaited<ReturnType<typeof startStamp>>;
-let service: ShareServiceClient;
+const bench = filesBench();
 let made = 0;
 
-const options = { retryOptions: { maxTries: 1 } };
-const credential = new StorageSharedKeyCredential(accountName, accountKey);
-const endpoint = (): string => `http://${accountName}.file.localhost:${new URL(stamp.endpoints.file).port}`;
-
-before(async () => {
-  // The SDK renames at a host of the account only, and not every system resolves such a name.
-  const { lookup } = dns;
-  const here = (host: string) => (host.endsWith(".localhost") ? "127.0.0.1" : host);
-  mock.method(dns, "lookup", (host: string, ...rest: []) => (lookup as (...all: unknown[]) => void)(here(host), ...rest));
-  stamp = await startStamp({});
-  service = new ShareServiceClient(endpoint(), credential, options);
-});
-after(async () => {
-  await stamp.stop();
-  mock.restoreAll();
-});
-
 async function share(): Promise<ShareClient> {
-  const client = service.getShareClient(`share-${++made}`);
+  const client = bench.service.getShareClient(`share-${++made}`);
   await client.create();
   return client;
 }
-
-const refusal = async (work: Promise<unknown>): Promise<string> => {
-  const error = await failure(work);
-  return `${error.statusCode} ${(error as { code?: string }).code ?? ""}`;
-};
 
 async function listed(directory: ShareDirectoryClient, options: { prefix?: string; maxPageSize?: number } = {}): Promise<string[]> {
   const { maxPageSize = 5_000, ...rest } = options;
@@ -65,7 +38,7 @@ const read = async (client: ShareClient, path: string, offset = 0, count?: numbe
   (await client.rootDirectoryClient.getFileClient(path).downloadToBuffer(offset, count)).toString();
 
 test("files: a share is made, described, listed by its prefix, and deleted, and no list of containers shows it", async () => {
-  const client = service.getShareClient("first-share");
+  const client = bench.service.getShareClient("first-share");
   await client.create({ metadata: { owner: "me" }, quota: 7, accessTier: "Hot" });
   assert.equal(await refusal(client.create()), "409 ShareAlreadyExists");
   const shown = await client.getProperties();
@@ -75,9 +48,10 @@ test("files: a share is made, described, listed by its prefix, and deleted, and 
   const changed = await client.getProperties();
   assert.deepEqual([changed.quota, changed.accessTier, changed.metadata], [9, "Hot", { owner: "you", more: "1" }]);
   const names: string[] = [];
-  for await (const one of service.listShares({ prefix: "first", includeMetadata: true })) names.push(`${one.name} ${one.metadata?.owner}`);
+  for await (const one of bench.service.listShares({ prefix: "first", includeMetadata: true }))
+    names.push(`${one.name} ${one.metadata?.owner}`);
   assert.deepEqual(names, ["first-share you"]);
-  const blobs = BlobServiceClient.fromConnectionString(stamp.connectionString);
+  const blobs = BlobServiceClient.fromConnectionString(bench.stamp.connectionString);
   await blobs.createContainer("first-share");
   const containers: string[] = [];
   for await (const one of blobs.listContainers()) containers.push(one.name);
@@ -114,7 +88,7 @@ test("files: dots at the end of a name count only if the request says so", async
   const client = await share();
   await client.createDirectory("a...");
   assert.deepEqual(await listed(client.rootDirectoryClient), ["a/"]);
-  const byPath = ShareServiceClient.fromConnectionString(stamp.connectionString, { allowTrailingDot: true });
+  const byPath = ShareServiceClient.fromConnectionString(bench.stamp.connectionString, { allowTrailingDot: true });
   const exact = byPath.getShareClient(client.name);
   await exact.createDirectory("b..");
   assert.deepEqual(await listed(exact.rootDirectoryClient), ["a/", "b../"]);
@@ -235,7 +209,7 @@ test("files: a SAS of a file, of a share by a stored policy, and of the account 
   assert.deepEqual(names, ["f", "other"]);
   await client.setAccessPolicy([]);
   assert.equal(await refusal(new ShareClient(ofShare).rootDirectoryClient.getFileClient("f").download()), "403 AuthenticationFailed");
-  const ofAccount = service.generateAccountSasUrl(expiresOn, AccountSASPermissions.parse("l"), "s");
+  const ofAccount = bench.service.generateAccountSasUrl(expiresOn, AccountSASPermissions.parse("l"), "s");
   for await (const _ of new ShareServiceClient(ofAccount).listShares()) break;
   assert.equal(
     await refusal(new ShareServiceClient(ofAccount).getShareClient(client.name).getProperties()),

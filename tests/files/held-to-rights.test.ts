@@ -1,7 +1,6 @@
 /** What a request of the Files service must not reach: the file that it copies, what its signature leaves out, and directories beside its own. */
 import assert from "node:assert/strict";
-import dns from "node:dns";
-import { after, before, mock, test } from "node:test";
+import { test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import {
   AccountSASPermissions,
@@ -9,38 +8,19 @@ import {
   FileSystemAttributes,
   type ShareClient,
   ShareFileClient,
-  ShareServiceClient,
-  StorageSharedKeyCredential,
 } from "@azure/storage-file-share";
 import { toHex } from "@stamp/base";
-import { startStamp } from "@stamp/embedded";
 import { encodeKey } from "@stamp/objects";
-import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
-import { failure } from "../conformance/target.ts";
+import { accountName } from "../conformance/scripted-stamp.ts";
+import { filesBench, options, refusal } from "./files-bench.ts";
 
-let stamp: Awaited<ReturnType<typeof startStamp>>;
-let service: ShareServiceClient;
+const bench = filesBench();
 let made = 0;
-
-const options = { retryOptions: { maxTries: 1 } };
 const expiresOn = new Date(Date.now() + 3_600_000);
 const anonymous = (url: string): ShareFileClient => new ShareFileClient(url, undefined, options);
 
-before(async () => {
-  const { lookup } = dns;
-  const here = (host: string) => (host.endsWith(".localhost") ? "127.0.0.1" : host);
-  mock.method(dns, "lookup", (host: string, ...rest: []) => (lookup as (...all: unknown[]) => void)(here(host), ...rest));
-  stamp = await startStamp({});
-  const endpoint = `http://${accountName}.file.localhost:${new URL(stamp.endpoints.file).port}`;
-  service = new ShareServiceClient(endpoint, new StorageSharedKeyCredential(accountName, accountKey), options);
-});
-after(async () => {
-  await stamp.stop();
-  mock.restoreAll();
-});
-
 async function shareWith(...names: readonly string[]): Promise<ShareClient> {
-  const client = service.getShareClient(`held-${++made}`);
+  const client = bench.service.getShareClient(`held-${++made}`);
   await client.create();
   for (const name of names) await client.rootDirectoryClient.getFileClient(name).uploadData(Buffer.from(`content of ${name}`));
   return client;
@@ -48,11 +28,6 @@ async function shareWith(...names: readonly string[]): Promise<ShareClient> {
 
 const fileOf = (share: ShareClient, name: string): ShareFileClient => share.rootDirectoryClient.getFileClient(name);
 const contentOf = async (share: ShareClient, name: string): Promise<string> => (await fileOf(share, name).downloadToBuffer()).toString();
-
-async function refusal(work: Promise<unknown>): Promise<string> {
-  const error = await failure(work);
-  return `${error.statusCode} ${(error as { code?: string }).code ?? ""}`;
-}
 
 test("files: a copy of a file onto itself, in any case, is refused and keeps its content", async () => {
   const share = await shareWith("f");
@@ -103,7 +78,7 @@ test("files: a SAS of a file lets nobody into the file whose name has a dot more
 
 test("files: no list of containers shows shares, whatever its prefix is", async () => {
   await shareWith();
-  const blobs = BlobServiceClient.fromConnectionString(stamp.connectionString);
+  const blobs = BlobServiceClient.fromConnectionString(bench.stamp.connectionString);
   for (const prefix of ["~", "~held"]) {
     const found: string[] = [];
     for await (const { name } of blobs.listContainers({ prefix, includeMetadata: true })) found.push(name);
@@ -114,7 +89,7 @@ test("files: no list of containers shows shares, whatever its prefix is", async 
 test("files: a marker of another directory, and a share without a name, are refused", async () => {
   const share = await shareWith("secret");
   await share.createDirectory("d");
-  const url = service.generateAccountSasUrl(expiresOn, AccountSASPermissions.parse("rwdlc"), "sco");
+  const url = bench.service.generateAccountSasUrl(expiresOn, AccountSASPermissions.parse("rwdlc"), "sco");
   const { port, search } = new URL(url);
   const at = (path: string, query: string): string => `http://127.0.0.1:${port}/${accountName}${path}${search}&${query}`;
   const ofRoot = toHex(encodeKey([["root", "", ""]]));
