@@ -12,12 +12,15 @@ Written by \`node tests/datalake/access-lists-docs.ts\` from what \`tests/datala
 with exactly these rights is allowed, and refused without each of them, whether they are an owner's, a named user's, the owning group's, a
 named group's or everybody else's.
 
-For accounts with a hierarchical namespace. Asked are the lists of bearers whose role is not enough (last column), and of whom a user
-delegation SAS names by \`suoid\`, who needs its letters, too. Shared keys, account and service SAS, and \`saoid\` are never judged. Every
-directory above the one that holds the path needs \`--x\`. Below a directory with the sticky bit, only the owner of the directory or of what is
-there removes, renames or replaces it. A recursive deletion needs \`rwx\` on the directory and on every one below it, and that the caller
-owns those with a sticky bit; a recursive list needs \`r-x\` on every directory that it tells of. A rename needs the same at its source and
-at its target.
+This page holds for accounts with a hierarchical namespace. Lists decide about two kinds of callers: bearers whose role is not enough (last
+column), and users that a user delegation SAS names by \`suoid\`, who need the letters of the SAS, too. Lists decide nothing about shared keys,
+account SAS, service SAS and \`saoid\`.
+
+- The caller needs \`--x\` on every directory above the one that holds the path.
+- If a directory has the sticky bit, only its owner and the owner of an entry remove, rename or replace the entry.
+- A recursive deletion needs \`rwx\` on the directory and on every directory below it. Of those with a sticky bit the caller is the owner.
+- A recursive list needs \`r-x\` on every directory that it shows.
+- A rename needs the rights of the table at its source and at its target.
 
 | operation | on the directory that holds the path | on the path | role that is enough |
 |---|---|---|---|
