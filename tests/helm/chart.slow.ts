@@ -67,7 +67,7 @@ test("chart, with the fewest values: every object is one of the API, and every r
   const { code, output, objects } = await rendered("smallest.yaml");
   assert.equal(code, 0, output);
   const count = (wanted: string) => objects.filter(({ kind }) => kind === wanted).length;
-  assert.deepEqual(["StatefulSet", "PodDisruptionBudget", "Service", "NetworkPolicy", "Secret"].map(count), [6, 6, 9, 2, 2]);
+  assert.deepEqual(["StatefulSet", "PodDisruptionBudget", "Service", "NetworkPolicy", "Secret"].map(count), [6, 6, 11, 2, 2]);
   assert.deepEqual(["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Job", "CronJob"].map(count), [1, 1, 1, 1, 1, 1]);
   for (const set of objects.filter(({ kind }) => kind === "StatefulSet"))
     assert.deepEqual(set.spec.template.spec.containers[0].securityContext, {
