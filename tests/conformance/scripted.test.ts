@@ -182,9 +182,9 @@ test("docs/api/other-services.md says what the suite has seen", () => {
       path: "docs/api/other-services.md",
       heading: "Data Lake Storage and Azure Files",
       about: [
-        "One row per operation of Data Lake Storage and Azure Files, as the port of the Blob service answers it. At a host of theirs (`ACCOUNT.dfs.localhost`, `ACCOUNT.file.localhost`:",
-        "the suffixes beside those of `hostSuffixes`) every operation is refused. At the Blob service's host an operation is refused if its",
-        "request differs from every request of the Blob service; `account`, `root`, `path`: no, one, or more segments (decision 0430).",
+        "How the port of the Blob service answers operations of Data Lake Storage and Azure Files, which have ports of their own",
+        "([features](../features.md)). At their hosts (`ACCOUNT.dfs.localhost`, `ACCOUNT.file.localhost`) it refuses all; at the Blob service's",
+        "host, those whose request is none of the Blob service (decision 0430). Requests: `packages/azure-rest/src/other-services.ts`.",
       ].join("\n"),
       requests: otherRequests().map(({ service, title, level, method, query, header, refusedWith }) => ({
         title: `${title} (${services[service]})`,

@@ -35,6 +35,15 @@ test("api page: one row per operation, with the parts that saw it succeed, or re
   assert.match(text, /\| Weigh Thing \| `GET comp=weight` \| 400 \| b.ts \|/);
 });
 
+test("api page: a page without a served operation has one row for all that are refused alike", () => {
+  const refused = requests.filter(({ served }) => !served).map((each) => ({ ...each, title: `${each.title} (Things)` }));
+  const also = { title: "Melt Thing (Things)", request: "POST comp=melt", served: false };
+  const seen = record(["a.ts", "Burn Thing (Things)", 501], ["a.ts", "Melt Thing (Things)", 501], ["b.ts", "Weigh Thing (Things)", 400]);
+  const text = apiPageText({ ...page, requests: [...refused, also] }, seen);
+  assert.match(text, /\| Things \| 501 \| a.ts \| Burn Thing, Melt Thing \|/);
+  assert.match(text, /\| Things \| 400 \| b.ts \| Weigh Thing \|/);
+});
+
 test("api page: a test more makes no page stale, one less does", () => {
   const burnt: [string, string, number] = ["z.ts", "Burn Thing", 501];
   const older = apiPageText(page, record(["b.ts", "Get Thing", 200], burnt));

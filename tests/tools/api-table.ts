@@ -74,6 +74,10 @@ export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): strin
     return `| ${title} | ${asked} | ${first.served ? "done" : refusalOf(first)} | ${partsNamed(title, record.parts(first), older)} |`;
   });
   const served = [...byTitle.values()].filter(([request]) => request?.served).length;
+  const table =
+    served === 0
+      ? ["| service | here | shown by | operations |", "|---|---|---|---|", ...refusedTogether(page.requests, record)]
+      : ["| operation | request | here | shown by |", "|---|---|---|---|", ...rows];
   return [
     `# ${page.heading}`,
     "",
@@ -84,11 +88,19 @@ export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): strin
     "",
     `${byTitle.size} operations, ${served} done, ${byTitle.size - served} refused.`,
     "",
-    "| operation | request | here | shown by |",
-    "|---|---|---|---|",
-    ...rows,
+    ...table,
     "",
   ].join("\n");
+}
+
+/** Returns one row for all operations of a service (in brackets behind a title) that are refused with one status, as the same parts show. */
+function refusedTogether(requests: readonly ApiRequest[], record: ApiRecord): string[] {
+  const alike = Map.groupBy(requests, (request) => {
+    const service = /\((.*)\)$/.exec(request.title)?.[1] ?? "–";
+    return `${service} | ${refusalOf(request)} | ${record.parts(request).slice(0, partsNamedMax).join(", ")}`;
+  });
+  const name = ({ title }: ApiRequest): string => title.replace(/ \(.*\)$/, "");
+  return [...alike].map(([answer, those]) => `| ${answer} | ${[...new Set(those.map(name))].join(", ")} |`);
 }
 
 /** Fails when a request is shown by nobody, or when the page says something else than what was seen; writes it when asked to. */

@@ -8,14 +8,19 @@ const lettersOf = (groups: readonly string[] | undefined): string => {
   return groups.map((group) => (group.length > 8 ? "any" : [...group].map((letter) => `\`${letter}\``).join(" or "))).join(" and ");
 };
 
-const line = (row: ExpectedRow): string =>
-  `| ${row.operation} | ${row.resourceTypes} | ${lettersOf(row.account)} | ${lettersOf(row.service)} | ${lettersOf(row.delegation)} | ${row.role} | ${row.anonymous === "none" ? "–" : row.anonymous} |`;
+/** Cells of a row behind the operation's name. */
+const needs = (row: ExpectedRow): string =>
+  `${row.resourceTypes} | ${lettersOf(row.account)} | ${lettersOf(row.service)} | ${lettersOf(row.delegation)} | ${row.role} | ${row.anonymous === "none" ? "–" : row.anonymous} |`;
+
+/** Returns one line for all operations that need the same. */
+const together = (rows: readonly ExpectedRow[]): string[] =>
+  [...Map.groupBy(rows, needs)].map(([cells, those]) => `| ${those.map(({ operation }) => operation).join("; ")} | ${cells}`);
 
 export function authorizationPage(): string {
   const parts = Object.entries(expectedRows).map(
     ([service, rows]) =>
       `## ${service}\n\n| operation | srt | account SAS | service SAS | user delegation SAS | role | public access |\n|---|---|---|---|---|---|---|\n` +
-      `${rows.map(line).join("\n")}\n`,
+      `${together(rows).join("\n")}\n`,
   );
   const head = [
     "# Who may do what",
