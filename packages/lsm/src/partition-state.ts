@@ -85,11 +85,11 @@ export interface PartitionState {
   readonly needs?: Readonly<Record<string, number>> | undefined;
   /**
    * Readers of the commit log for which it is kept. A release that does not know them cuts the log: their places are
-   * gone then, and they scan the rows again (docs/decisions/0469).
+   * gone then, and they scan the rows again (docs/design/geo-shipping.md).
    */
   readonly followers?: StoredFollowers | undefined;
   /**
-   * Fences against what another stamp ships (docs/decisions/0503): by the hexadecimal bytes with which the keys of an account
+   * Fences against what another stamp ships (docs/design/geo-shipping.md): by the hexadecimal bytes with which the keys of an account
    * begin, the highest role epoch of which nothing is taken any more. Every later record keeps them.
    */
   readonly shippedFences?: Readonly<Record<string, number>> | undefined;

@@ -187,7 +187,7 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a location service, or who has taken its place, asks a stamp for keys of accounts, or brings some",
-    closedBy: "from feature level 4 on a stamp refuses both, also before its partition manager has heard the level (decision 0563)",
+    closedBy: "from feature level 4 on a stamp refuses both, also before its partition manager has heard the level",
     rules: [
       {
         name: "geoKeysByDoorsOnly",
