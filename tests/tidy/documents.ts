@@ -11,7 +11,6 @@ import { join, normalize } from "node:path";
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
   "CONTRIBUTING.md": ["x.test.ts"],
   "RELEASING.md": ["sbom.cdx.json", "notes.md"],
-  "docs/design/style.md": ["docs/decisions/NNNN-title.md", "x.test.ts"],
 };
 
 /** Documents that a program writes, whose words a test compares, or that are older than the rule. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # take-home.sh TARBALL: times what a person does first with the package, from empty folders and with an empty cache of npm:
-# running and first blob, first test green, sizes, 1,000 resets of the library. docs/guides/figures.md has the figures.
+# running and first blob, first test green, sizes, 1,000 resets of the library. docs/measurements/figures.md has the figures.
 # node and npm are those of the PATH. It leaves nothing behind.
 set -euo pipefail
 tarball=$(realpath "$1")
