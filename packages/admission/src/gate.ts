@@ -90,7 +90,7 @@ interface Waiting<T> {
 /** Waiting operations of one PartitionName. */
 interface Flow<T> {
   readonly waiting: Waiting<T>[];
-  /** Time since which it is in the ring. */
+  /** Time since which the flow is in the ring, in milliseconds. */
   sinceMs: number;
 }
 

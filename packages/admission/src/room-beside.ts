@@ -33,7 +33,7 @@ export type SmallEnd = "small" | "large" | "refused" | "cancelled";
 /** A small operation in flight. */
 export interface SmallOperation {
   readonly kind: AccessKind;
-  /** False: only its end tells whether it is a small one. */
+  /** True if the operation is small for certain; false: only its end tells. */
   readonly isSure: boolean;
   readonly beganMs: number;
 }
@@ -50,7 +50,7 @@ const learnShare = 1 / 16;
 /** An operation that was refused counts as one of at least this many times the target. */
 const refusedTargets = 10;
 
-/** Operations of one kind. */
+/** State of the operations of one kind: how long they take, and how many are under way. */
 interface Watched {
   readonly inFlight: Set<SmallOperation>;
   /** Operations in flight that are not surely small. */

@@ -18,7 +18,7 @@ export interface ConditionHeaders {
   readonly ifModifiedSinceMs?: number;
   readonly ifUnmodifiedSinceMs?: number;
   readonly leaseId?: string;
-  /** Expression over tags. */
+  /** Condition on the blob's tags: an expression. */
   readonly ifTags?: string;
 }
 

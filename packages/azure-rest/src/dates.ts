@@ -8,14 +8,14 @@ const dayMs = 86_400_000;
 
 export interface CivilTime {
   readonly year: number;
-  /** 1 to 12. */
+  /** Month, 1 to 12. */
   readonly month: number;
   readonly day: number;
   readonly hour: number;
   readonly minute: number;
   readonly second: number;
   readonly millisecond: number;
-  /** 0 is Sunday. */
+  /** Day of the week; 0 is Sunday. */
   readonly weekday: number;
 }
 

@@ -101,7 +101,7 @@ export interface ContentProperties {
   readonly contentDisposition: string;
 }
 
-/** Content properties as a blob has them. */
+/** Content properties that a stored blob has. */
 export interface StoredProperties extends ContentProperties {
   /** True if Set Blob Properties left the type out: the blob has none, not even the default. Means nothing beside a type. */
   readonly contentTypeCleared?: boolean | undefined;

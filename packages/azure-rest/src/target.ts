@@ -22,7 +22,7 @@ export interface Target {
   readonly addressing: "host" | "path";
   /** The path behind the account, without the slash before it, not decoded; empty: the account itself. */
   readonly resource: string;
-  /** Everything before the query, as it came. */
+  /** Path of the request before the query, as the client wrote it. */
   readonly rawPath: string;
   readonly query: Query;
   /** The path names a blob from before names were made canonical, by its literal name (blob/resource.ts). */

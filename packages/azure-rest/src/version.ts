@@ -27,7 +27,7 @@ export const newestVersion = "2026-10-06";
 export const unversioned = "2009-09-19";
 
 const behaviours = {
-  /** ETags are in quotes. */
+  /** First version that answers with ETags in quotes. */
   quotedEtags: "2011-08-18",
   /** `bytes=first-` is a range. */
   openRanges: "2011-08-18",
@@ -35,7 +35,7 @@ const behaviours = {
   acceptRanges: "2011-08-18",
   /** Reads may combine conditions, and name several ETags in one. */
   combinedConditions: "2013-08-15",
-  /** Bearer tokens are taken. */
+  /** First version that takes bearer tokens. */
   bearer: "2017-11-09",
   /** A Content-Length of 0 is signed as the empty text, not as "0". */
   zeroLengthSignedEmpty: "2015-02-21",
@@ -97,14 +97,14 @@ const sasSince = {
 
 export const sasIsSince = (version: string, what: keyof typeof sasSince): boolean => version >= sasSince[what];
 
-/** True for a version of the service, and for a newer one than we know. */
+/** True if the service had this version, or if the version is newer than all known ones. */
 export const isVersion = (text: string): boolean => known.has(text) || isNewer(text);
 
 /** True if the version is newer than every version in this table. */
 export const isNewer = (text: string): boolean => text > newestVersion && isCivilDate(text);
 
 const mebibyte = 1024 * 1024;
-/** Newest first. */
+/** Largest bodies by service version, newest version first. */
 const bodyLimits = [
   { since: "2022-11-02", putBlobBytesMax: 5000 * mebibyte, blockBytesMax: 4000 * mebibyte, appendBlockBytesMax: 100 * mebibyte },
   { since: "2019-12-12", putBlobBytesMax: 5000 * mebibyte, blockBytesMax: 4000 * mebibyte, appendBlockBytesMax: 4 * mebibyte },

@@ -45,7 +45,7 @@ export type FormatName = keyof typeof formatVersions;
 
 export interface NewerFormat {
   readonly format: FormatName;
-  /** Version that was found. */
+  /** Version that the data have. */
   readonly version: number;
 }
 

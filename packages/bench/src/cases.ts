@@ -58,6 +58,6 @@ export interface LoadResult {
   readonly contentBytes: number;
   /** Processor time of the load generator itself, in milliseconds. */
   readonly cpuMs: number;
-  /** Empty when none failed. */
+  /** Message of the first operation that failed; empty: none did. */
   readonly firstFailure: string;
 }

@@ -15,7 +15,7 @@ let failed = 0;
 let firstFailure = "";
 let number = 0;
 let finished = 0;
-/** Nothing is left to do. */
+/** True when the load has nothing left to do. */
 let isExhausted = false;
 const latencies: number[] = [];
 

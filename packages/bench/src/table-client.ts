@@ -28,13 +28,13 @@ export class TableClient {
     return this.#client.call("GET", `/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`, json);
   }
 
-  /** Inserts that row alone. */
+  /** Inserts one row, in a request of its own. */
   insertOne(table: string, row: TableRow): Promise<SignedAnswer> {
     const headers = { ...json, "content-type": "application/json", prefer: "return-no-content" };
     return this.#client.call("POST", `/${table}`, headers, Buffer.from(entityOf(row), "latin1"));
   }
 
-  /** Merges into the row, whatever its ETag. */
+  /** Merges properties into the row, whatever its ETag. */
   merge(table: string, { partitionKey, rowKey, data }: TableRow): Promise<SignedAnswer> {
     const target = `/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`;
     const headers = { ...json, "content-type": "application/json", "if-match": "*" };

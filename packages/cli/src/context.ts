@@ -72,7 +72,7 @@ export function configOf(command: Command, { withoutRecord = false }: { readonly
   return loadFor(command, {}, withoutRecord);
 }
 
-/** A supervisor looks at its files every 2 s. */
+/** Time within which a supervisor has written its files again, in milliseconds: it looks at them every 2 s. */
 const writtenAgainMs = 6_000;
 const lookAgainMs = 200;
 

@@ -8,7 +8,7 @@
 
 /** Exit codes besides 0, which means that the command did what was asked for. */
 export const exitCodes = {
-  /** The command could not do it. */
+  /** Exit code of a command that was refused or failed. */
   failed: 1,
   /** The command line or the configuration is wrong. */
   usage: 2,

@@ -9,7 +9,7 @@ import { adviseBy, warn } from "./say.ts";
 import { addWords } from "./top-level.ts";
 import { checkValues } from "./values.ts";
 
-/** True for the program of the installed package. */
+/** True if this program is the one of the installed package. */
 const isPackage = !import.meta.url.endsWith(".ts");
 /** Prefix of `stamp` in commands that messages name. */
 const launcher = isPackage ? "" : "./";
@@ -119,7 +119,7 @@ const repositoryWords = isPackage ? ["bench"] : ["test", "check", "ci", "land", 
 
 const pathOf = (command: Command): string => (command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`);
 
-/** Throws what is a bug: that needs its stack. */
+/** Prints an error for people. Throws an error that is a bug, because that needs its stack. */
 async function tellError(error: unknown): Promise<void> {
   if (error instanceof CommanderError) {
     // commander ends with 1 for a wrong command line; 1 means here that something failed.

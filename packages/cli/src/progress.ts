@@ -18,7 +18,7 @@ const changedEveryMs = 2_000;
 
 export interface ProgressDoor {
   readonly nowMs: () => number;
-  /** Takes one line. */
+  /** Prints one line. */
   readonly say: (line: string) => void;
   /** Calls `work` again and again; returns what ends that. */
   readonly every: (ms: number, work: () => void) => () => void;

@@ -23,7 +23,7 @@ export const say = (text = ""): void => console.log(advised(printableLines(text)
 /** Prints what is not the answer: errors, warnings, progress. */
 export const warn = (text: string): void => console.error(advised(printableLines(text)));
 
-/** Prints text that a tool reads, as it is. */
+/** Prints text for a tool, unchanged. */
 export const sayRaw = (text: string): void => console.log(text);
 
 /** Most output that waits for a reader, in bytes. */

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 
 type Add = (program: Command) => void;
 
-/** In the order of the help. */
+/** Commands with their texts, in the order of the help. */
 const words = {
   up: "start the cluster; without -d in the foreground until Ctrl-C",
   down: "stop the cluster cleanly; the data stay",

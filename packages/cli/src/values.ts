@@ -11,15 +11,15 @@ import { nearest } from "./nearest.ts";
 /** Returns the text, or throws NotExpected. */
 export interface ValueKind {
   (text: string): string;
-  /** Value that is right. */
+  /** Value that is accepted, for the error text. */
   readonly example: string;
   /** Bounds of a number; undefined for other kinds. */
   readonly bounds?: { readonly min: number; readonly max: number };
   /** Words of a kind that has no others. */
   readonly words?: readonly string[];
-  /** Key of the configuration whose flag it is. */
+  /** Key of the configuration that the flag sets. */
   readonly key?: string;
-  /** True: an error does not repeat the value. */
+  /** True if an error must not repeat the value. */
   readonly isSecret?: boolean;
 }
 
@@ -72,7 +72,7 @@ const base64: ValueKind = kindOf("QQ==", (text) => (base64Shape.test(text) ? und
 export const secondsMax = 2_147_483;
 const extentId = whole(0, Number.MAX_SAFE_INTEGER);
 
-/** Kinds by placeholder. */
+/** Kinds of values, by the placeholder of an option or argument. */
 const byPlaceholder: Readonly<Record<string, ValueKind>> = {
   account: accountName,
   base64,
@@ -87,7 +87,7 @@ const kindBy = (placeholder: string): ValueKind =>
 
 type Parse = (text: string, before: unknown) => unknown;
 
-/** Option or argument. */
+/** Option or argument that takes a value. */
 interface Taker {
   readonly variadic: boolean;
   readonly defaultValue?: unknown;

@@ -217,7 +217,7 @@ export interface ConfigSources {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** True for what must work beside a damaged record: the data folder's record is not read. */
   readonly withoutRecord?: boolean | undefined;
-  /** Keyed by key. */
+  /** Values from flags, by key. */
   readonly flags?: Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -9,13 +9,13 @@ import { secretFilesOf } from "./secret-files.ts";
 import { bindsBeyondLoopback } from "./topology/addresses.ts";
 import { peerFilesOf } from "./topology/peer-files.ts";
 
-/** A process as its supervisor starts it. */
+/** Process, with all that its supervisor needs to start it. */
 export interface StartedProcess {
   /** Folder of the service below `services`. */
   readonly role: string;
   /** Unique among the processes of a supervisor, e.g. `extent-node-2`. */
   readonly name: string;
-  /** Where others call it, host:port. */
+  /** Address that other processes call, host:port. */
   readonly grpc: string;
   /** Where others ask for `/ready`, host:port. */
   readonly http: string;
@@ -65,7 +65,7 @@ export interface Endpoints {
 
 export const portsPerFrontEnd = 10;
 
-/** Port → what wants it. */
+/** Planned ports, each with the process that wants it. */
 export interface PlannedPorts {
   readonly http: Map<number, string>;
   readonly internal: Map<number, string>;
@@ -91,7 +91,7 @@ export interface LockServiceAddress {
   readonly address: string;
 }
 
-/** Plans one process, and notes its ports. */
+/** Plans one process, and adds its ports to those that are planned. */
 export function processAt(place: ProcessPlace, config: ClusterConfig, ports: PlannedPorts): PlannedProcess {
   const { role, name, slot, dataDir, listen, called } = place;
   const lockService = place.lockServices.map(({ address }) => address).join(",");
@@ -170,7 +170,7 @@ const reachable = (host: string): string => (host === "0.0.0.0" || host === "[::
 
 type Account = ClusterConfig["accounts"][number];
 
-/** True for an account with the key that everybody knows. */
+/** True if the account has the well-known key. */
 export const isPublic = ({ keys }: Account): boolean => keys.includes(developmentAccount.keys[0] as string);
 
 /** Returns the first account of the configuration that the front-ends serve to clients on this machine. */

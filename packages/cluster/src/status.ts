@@ -6,14 +6,14 @@ export interface ProcessStatus {
   readonly host?: string;
   readonly role: string;
   readonly name: string;
-  /** null while it is down. */
+  /** Process id; null while the process is down. */
   readonly pid: number | null;
   readonly grpc: string;
   readonly http: string;
   /** leader, standby, serving, …; starting, restarting, down, not answering. */
   readonly state: string;
   readonly ready: boolean;
-  /** Processes or steps that it waits for. */
+  /** Names of processes or steps that the process waits for. */
   readonly waitingFor: readonly string[];
   readonly restarts: number;
   readonly lastExit: string;

@@ -34,9 +34,9 @@ export interface Listed<T> {
 }
 
 export interface StampView {
-  /** The first 200. */
+  /** First 200 streams. */
   readonly streams: readonly StreamInfo[];
-  /** The first 200. */
+  /** First 200 extents. */
   readonly extents: readonly ExtentInfo[];
   /** True if there are further ones. */
   readonly more: { readonly streams: boolean; readonly extents: boolean };

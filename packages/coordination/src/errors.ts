@@ -35,7 +35,7 @@ export class FencedError extends Error {
   override readonly name = "FencedError";
 }
 
-/** A wait did not end before its deadline. */
+/** Error of a wait that did not end before its deadline. */
 export class DeadlineError extends Error {
   override readonly name = "DeadlineError";
 }

@@ -31,7 +31,7 @@ export interface BlobClientOptions {
   /** URL with the account in the path: http://127.0.0.1:10000/devstoreaccount1 */
   readonly endpoint: string;
   readonly account: string;
-  /** Base64. */
+  /** Key of the account, in base64. */
   readonly key: string;
   readonly connectionsMax?: number;
   readonly timeoutMs?: number;

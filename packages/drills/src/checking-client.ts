@@ -47,7 +47,7 @@ export interface WriteTime {
 
 interface Written {
   readonly digest: string;
-  /** False while it is only attempted: then it may be absent. */
+  /** True once the write was acknowledged. Until then it may be absent. */
   acknowledged: boolean;
 }
 
@@ -56,7 +56,7 @@ const largeBytes = 4 * 1_024 * 1_024;
 const retryPauseMs = 20;
 const readPauseMs = 2;
 const brokenMax = 20;
-/** Value of a counter before its first write. */
+/** Value of a counter that was not written yet. */
 const absent = -1;
 
 const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("base64");
@@ -215,7 +215,7 @@ export class CheckingClient {
     }
   }
 
-  /** False when it could not be read now. */
+  /** Reads the object and compares it; false: it could not be read now. */
   async #check(name: string, when: string): Promise<boolean> {
     const entry = this.#written.get(name);
     if (entry === undefined) return false;

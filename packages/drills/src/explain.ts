@@ -30,7 +30,7 @@ export const ownDrills: readonly OwnDrill[] = [
   { name: "geo-migrate", about: "`stamp drill geo-migrate`: an account moves to another stamp under load" },
 ];
 
-/** Steps after the fault. */
+/** Steps of a drill that follow the fault. */
 const steps: Readonly<Record<string, readonly string[]>> = {
   "kill-extent-node": [
     "An extent node that keeps a secondary replica is killed. The append in flight fails at the primary.",

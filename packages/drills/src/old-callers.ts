@@ -35,7 +35,7 @@ class Register {
     return answer?.case === "queue" ? (answer.value.metadata.value ?? "") : undefined;
   }
 
-  /** True when it says that it is done. */
+  /** Writes at this server; true: the server says that the write is done. */
   async write(server: Server, range: RangePartition, value: string, withinMs: number): Promise<boolean> {
     const named = { ...this.#name, metadata: { value } };
     return (await this.#ask(server, range, { case: "setQueueMetadata", value: named }, withinMs)) !== undefined;
@@ -53,7 +53,7 @@ class Register {
   }
 }
 
-/** At whatever server has it by the map; asked again until one answers. */
+/** Runs a call at the server that has the range by the map, again until one answers. */
 async function whereItIs<T>(
   { target: { inspector } }: DrillContext,
   work: (server: Server, range: RangePartition) => Promise<T | undefined>,

@@ -16,7 +16,7 @@ export interface DrillReport extends CheckingReport {
   /** Whether every promise was kept. */
   readonly ok: boolean;
   readonly verdict: Verdict;
-  /** The verdict and its measure, in one line. */
+  /** Line with the verdict and its measure. */
   readonly conclusion: string;
   /** Number of operations whose recorded history was checked for linearizability. */
   readonly registerOperations: number;
@@ -31,7 +31,7 @@ export interface DrillReport extends CheckingReport {
 }
 
 export interface DrillOptions {
-  /** Default 20. */
+  /** Number of ranges (default 20). */
   readonly ranges?: number;
   readonly beforeFaultMs?: number;
   /** How long to wait until every extent has its copies again, in ms. Default 90,000: replicas are made again after 60 s. */

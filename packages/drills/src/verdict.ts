@@ -32,7 +32,7 @@ interface Measured {
   readonly longestMs: number;
   readonly aimMs: number;
   readonly slowestBeforeMs: number;
-  /** Word for one operation. */
+  /** Noun for one operation, for the report. */
   readonly word: string;
   readonly told: string;
 }

@@ -45,7 +45,7 @@ export class Timeline {
     return this.#lastFaultMs;
   }
 
-  /** In order of time. */
+  /** Entries in the order of time. */
   get entries(): readonly TimelineEntry[] {
     return this.#noted.map(({ noteMs, what }) => ({ atMs: this.#sinceFault(noteMs), what }));
   }

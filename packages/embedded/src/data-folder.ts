@@ -39,7 +39,7 @@ export class DataFolder {
     taken.add(this.#real);
   }
 
-  /** True before the first start of a stamp there. */
+  /** True before the first start of a stamp in the folder. */
   get isNew(): boolean {
     return this.#roles().length === 0;
   }

@@ -38,7 +38,7 @@ const consensusTickMs = 50;
 const onLoopback = "127.0.0.1:0";
 export const partitionManager = "partition-manager-1";
 
-/** In order of cold start; the front-end is the last. */
+/** Returns the roles in the order of a cold start; the front-end is the last. */
 export function plan(options: PlanOptions): PlannedRole[] {
   const numbered = (role: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${role}-${i + 1}`);
   const lockServices = numbered("lock-service", options.lockServices);

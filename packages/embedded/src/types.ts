@@ -76,7 +76,7 @@ export interface FaultRule {
   /** Retry-After of "busy" and "throttle", in seconds; default 1. */
   readonly retryAfterSeconds?: number | undefined;
   readonly delayMs?: number | undefined;
-  /** 0: before the answer. */
+  /** Bytes of the answer's body after which the fault acts; 0: before the answer. */
   readonly afterBytes?: number | undefined;
   readonly perSecond?: number | undefined;
   readonly behindMs?: number | undefined;
@@ -86,7 +86,7 @@ export interface FaultRuleState {
   readonly rule: FaultRule & { readonly id: string };
   /** Requests on which the rule has acted. */
   readonly hits: number;
-  /** True if its count or its time is over. */
+  /** True if the rule acts no more: its count or time is used up. */
   readonly over: boolean;
 }
 
@@ -148,7 +148,7 @@ export interface Stamp {
    * else throws afterwards, but `metrics` is empty.
    */
   stop(): Promise<void>;
-  /** The same as `stop`, for `await using`. */
+  /** Stops the stamp, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

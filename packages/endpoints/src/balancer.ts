@@ -34,7 +34,7 @@ export type Resolution<N> =
   /** No node says that it is available. Ask again after the time. */
   | { readonly kind: "none"; readonly retryAfterMs: number };
 
-/** No node took the call. */
+/** Error: no node took the call. */
 export class NoNodeAvailableError extends Error {
   override readonly name = "NoNodeAvailableError";
   readonly retryAfterMs: number;

@@ -67,7 +67,7 @@ export class Ring<N extends string> {
     if (member !== undefined) member.disabledUntilMs = Math.max(member.disabledUntilMs, untilMs);
   }
 
-  /** False if the node is not known. */
+  /** Disables a node until a time; false: the ring does not know the node. */
   disable(node: N, untilMs: number): boolean {
     const member = this.#find(node);
     if (member === undefined) return false;

@@ -6,7 +6,7 @@ import { inverse, multiply } from "./field.ts";
 import type { Profile } from "./profile.ts";
 
 export interface CodingPlan {
-  /** Fragments that are read. */
+  /** Indexes of the fragments that are read. */
   readonly sources: readonly number[];
   /** Fragments that are computed. */
   readonly outputs: readonly number[];

@@ -40,7 +40,7 @@ function everyMsOf(value: Uint8Array): number | undefined {
   }
 }
 
-/** The election that beats. */
+/** Election session of the lock service that beats. */
 export interface BeatingSession {
   readonly client: EtcdClient;
   readonly keys: EtcdKeys;

@@ -35,7 +35,7 @@ export class EtcdClient {
   readonly #options: EtcdOptions;
   readonly #members: readonly Member[];
   #at = 0;
-  /** Empty: etcd asks for none. */
+  /** Token for calls of etcd; empty: etcd asks for none. */
   #token: string | undefined;
   #trouble: Failure | undefined;
   /** First failure since a call succeeded, and the last log line about it, by the monotonic clock. */
@@ -94,7 +94,7 @@ export class EtcdClient {
     }
   }
 
-  /** Between two attempts. */
+  /** Waits before the next attempt of a call; longer after each one. */
   async pause(tries: number, signal?: AbortSignal): Promise<void> {
     const { clock, random } = this.world;
     await sleep(clock, jittered(random, Math.min(pauseMinMs * 2 ** Math.min(tries, 8), pauseMaxMs)), signal);

@@ -6,7 +6,7 @@ export interface EtcdOptions {
   /** Members, host:port; at least one. */
   readonly endpoints: readonly Address[];
   readonly tls?: ForeignTls | undefined;
-  /** Undefined: etcd asks for no user. */
+  /** Name and password for etcd; undefined: etcd asks for no user. */
   readonly user?: { readonly name: string; readonly password: string } | undefined;
   /** Prefix of every key of the stamp. Two stamps in one etcd have different ones. */
   readonly prefix: string;
@@ -55,7 +55,7 @@ export class EtcdKeys {
 /** Process that is elected, as the others see it. */
 export interface Candidate {
   readonly name: string;
-  /** Where clients call it. */
+  /** Address at which clients call the lock service. */
   readonly address: Address;
   /** Random name of this attempt to be elected. */
   readonly attempt: string;

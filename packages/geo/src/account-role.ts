@@ -114,7 +114,7 @@ export const commandPhases: Readonly<Record<RoleCommand["kind"], number>> = {
   remove: 5,
 };
 
-/** The stamp's knowledge when it decides. */
+/** Facts by which a stamp decides about a command. */
 export interface RoleFacts {
   /** Where this stamp's copy ends: what it has of each range of its primary. */
   readonly copied: GeoPoint;
@@ -125,7 +125,7 @@ export interface RoleFacts {
 export interface Obeyed {
   /** Row to be made durable before the command is answered. */
   readonly row: AccountRole;
-  /** False if the command was obeyed before: the row is as it was. */
+  /** True if the row changed; false: the command was obeyed before. */
   readonly changed: boolean;
 }
 

@@ -125,11 +125,11 @@ export function planProtect(account: GeoAccount, target: string, withQueues = fa
 
 /** Choices of whoever moves an account. */
 export interface MigrationChoices {
-  /** True: the queues of the source are deleted at the end. */
+  /** True to delete the source's queues at the end. */
   readonly dropQueues?: boolean;
-  /** True: queues move, too. */
+  /** True to move the queues, too. */
   readonly withQueues?: boolean;
-  /** True: the primary is drained also while the copy is far behind. */
+  /** True to drain the primary also while the copy is far behind. */
   readonly anyway?: boolean;
 }
 

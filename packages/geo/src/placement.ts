@@ -20,7 +20,7 @@ export interface PlacedStamp {
   readonly name: string;
   readonly location: string;
   readonly state: StampState;
-  /** Undefined before the first report. */
+  /** Capacity of the stamp; undefined before its first report. */
   readonly capacity?: StampCapacity;
 }
 
@@ -124,7 +124,7 @@ interface MeasuredStamp extends PlacedStamp {
 
 class MovePlan {
   readonly moves: ProposedMove[] = [];
-  /** Stamps as they will be after the moves. */
+  /** Stamps with the capacity that they have after the moves. */
   readonly #stamps = new Map<string, MeasuredStamp>();
   readonly #left: Map<string, MovableAccount[]>;
   readonly #nowMs: number;

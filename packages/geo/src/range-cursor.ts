@@ -12,7 +12,7 @@
 import type { Rules } from "@stamp/base";
 import { assert } from "@stamp/base";
 
-/** Log of a range as a new owner finds it. */
+/** Log of a range, as a new owner finds it. */
 export interface RangeLog {
   /**
    * Durable cursor that the last owner left; of a child, its parent's; after a merge, the log of each parent has its

@@ -27,7 +27,7 @@ export function encodeRole({ role, epoch, obeyed, peer, peerDoors, paired, promo
 
 const pointOf = (point: GeoPoint): GeoPoint => point.map(({ range, sequence }) => ({ range, sequence }));
 
-/** Empty: the account has no role row. */
+/** Decodes the role of an account; empty text: the account has no role. */
 export function decodeRole(text: string): Outcome<AccountRole | undefined> {
   if (text === "") return ok(undefined);
   const role = parsed(text);

@@ -24,7 +24,7 @@ export interface RangeProgress {
   readonly pendingCommits: number;
   /** Size of the rows in them, in bytes; an upper bound. */
   readonly pendingBytes: number;
-  /** Undefined: not known. */
+  /** Last Sync Time of the range, in milliseconds since 1970; undefined: not known. */
   readonly lastSyncMs: number | undefined;
   /** Size of the rows that were scanned and acknowledged, in bytes; estimated. */
   readonly seededBytes: number;
@@ -32,7 +32,7 @@ export interface RangeProgress {
   readonly seedBytes: number;
   /** Rows that the scan brings to the receiver in a second, in bytes; 0: it does not scan. */
   readonly seedBytesPerSecond: number;
-  /** Undefined: not known yet. */
+  /** Rates of the range; undefined: not known yet. */
   readonly rates?: ShippingRates | undefined;
   /** Reason why nothing arrives; empty: something does. */
   readonly failure: string;

@@ -23,7 +23,7 @@ export interface LanePart<T> {
 
 export interface LaneBatch<T> {
   readonly lane: string;
-  /** Oldest first. */
+  /** Commits of the batch, oldest first. */
   readonly parts: readonly { readonly sequence: number; readonly rows: T }[];
 }
 
@@ -32,7 +32,7 @@ export interface WindowLimits {
   readonly windowBytesMax: number;
   /** Bound of one batch, in bytes. A larger commit goes alone. */
   readonly batchBytesMax: number;
-  /** Number of batches on their way at once. */
+  /** Bound of the batches that are on their way at once. */
   readonly batchesMax: number;
 }
 

@@ -13,7 +13,7 @@ import { assert } from "@stamp/base";
 interface RangeMoment {
   readonly position: number;
   readonly timeMs: number;
-  /** The same time by the owner's monotonic clock, which nobody sets. */
+  /** Same moment by the owner's monotonic clock, in milliseconds; nobody sets that clock. */
   readonly monotonicMs: number;
   /** Size of all rows that the range had committed up to the position, in bytes, since its owner loaded it. */
   readonly bytes: number;
@@ -22,7 +22,7 @@ interface RangeMoment {
 /** Moments of one range, and what follows from them for its Last Sync Time. */
 export class RangeSyncTime {
   readonly #momentsMax: number;
-  /** Oldest first. */
+  /** Moments that wait for an acknowledgement, oldest first. */
   #moments: RangeMoment[] = [];
   #told: number | undefined;
   #passedMonotonicMs: number | undefined;

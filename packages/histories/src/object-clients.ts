@@ -18,7 +18,7 @@ export interface ObjectClientsOptions {
    */
   readonly recreateOneIn?: number;
   readonly lengthBytesMax?: number;
-  /** False: the door can't delete under If-Match. */
+  /** False if the door can't delete under If-Match. */
   readonly conditionalDeletes?: boolean;
 }
 
@@ -72,7 +72,7 @@ export class ObjectClients {
     );
   }
 
-  /** After the last fault: every name is answered for, twice the same, and the listing agrees. */
+  /** Reads every name twice after the last fault: both answers and the listing must agree. */
   async readBack(client: BlobDoor, prng: Prng, withinMs: number): Promise<void> {
     const endMs = this.#stage.nowMs() + withinMs;
     const retried = (what: string, attempt: () => Promise<boolean>): Promise<void> =>

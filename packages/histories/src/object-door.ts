@@ -6,7 +6,7 @@ export type { BlobCondition };
 /** `notDone`: refused before anything happened; it says nothing of the object. */
 export type Answer<T = object> = BlobAnswer | { readonly kind: "notDone"; readonly why: string } | ({ readonly kind: "ok" } & T);
 
-/** The same operations, whichever way they go. */
+/** Operations on blobs that clients of histories use, by SDK or by gRPC. */
 export interface BlobDoor {
   createContainer(container: string): Promise<Answer>;
   deleteContainer(container: string): Promise<Answer>;

@@ -12,7 +12,7 @@ export interface ToldMessage extends HandOut {
   readonly popReceipt: string;
 }
 
-/** The same operations, whichever way they go. Times in seconds. */
+/** Operations on queues that clients of histories use, by SDK or by gRPC. Times in seconds. */
 export interface QueueDoor {
   create(queue: string): Promise<QueueAnswer<void>>;
   put(queue: string, text: string, hiddenS: number, liveS: number): Promise<QueueAnswer<ToldMessage>>;
@@ -26,6 +26,6 @@ export interface QueueDoor {
     text: string,
     hiddenS: number,
   ): Promise<QueueAnswer<{ readonly popReceipt: string; readonly visibleS: number }>>;
-  /** Approximate. */
+  /** Returns the approximate number of messages. */
   count(queue: string): Promise<QueueAnswer<number>>;
 }

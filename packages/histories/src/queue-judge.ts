@@ -29,14 +29,14 @@ interface Known {
   readonly expiresS: number;
   /** True if it was put to live for less than an hour. */
   readonly brief: boolean;
-  /** Texts that it may have. */
+  /** Texts that the message may have. */
   readonly texts: Set<string>;
   /** Keyed by count: when it is visible again, as told last; undefined while an update of it is not answered, or was not. */
   readonly visibleS: Map<number, number | undefined>;
   /** The highest count that somebody was told, and when. */
   count: number;
   countToldAt: number;
-  /** Time at which a delete of it was answered. */
+  /** Time at which a deletion of the message was answered; undefined: none was. */
   deletedAt: number | undefined;
   /** Keyed by count: time at which the last receipt given for the hand-out first found no message. */
   readonly notFoundAt: Map<number, number>;
@@ -112,7 +112,7 @@ export class QueueJudge {
     this.#of(messageId).deletesOpen++;
   }
 
-  /** With the receipt of this count. */
+  /** Notes the deletion of a message with the receipt of this dequeue count. */
   deleted(messageId: string, count: number, calledAt: number, returnedAt: number): void {
     const known = this.#fenced(messageId, count, calledAt, "deleted");
     known.deletedAt = Math.min(known.deletedAt ?? Number.POSITIVE_INFINITY, returnedAt);

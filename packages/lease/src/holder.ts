@@ -34,7 +34,7 @@ export class LeaseHolder {
     return this.#epoch;
   }
 
-  /** By the monotonic clock, if the machine is not suspended: from here on it does not hold. */
+  /** Monotonic time from which on the lease counts as lost, in milliseconds, without suspends of the machine. */
   get deadlineMs(): number {
     return this.#deadlineMs;
   }

@@ -42,7 +42,7 @@ export interface LeaseGranted {
 }
 
 export interface LeaseView extends LeaseRecord {
-  /** 0 when ended. */
+  /** Time that the lease has left, in milliseconds; 0: it has ended. */
   readonly remainingMs: number;
 }
 
@@ -155,7 +155,7 @@ export class LeaseTable {
     return { outcome: ok<LeaseView | undefined>(this.#view(entry, nowMs)), ...persist };
   }
 
-  /** For people: an end that it shows may not be recorded yet, so nobody may act on it. */
+  /** Returns a lease for people to look at. An end that it shows may not be recorded yet: nobody may act on it. */
   peek(name: string, nowMs: number): LeaseView | undefined {
     const entry = this.#entries.get(name);
     return entry && this.#view(entry, nowMs);

@@ -9,7 +9,7 @@ export interface RecordedOperation<Call> {
   readonly client?: string;
   /** Milliseconds by one clock for the whole history. */
   readonly calledAt: number;
-  /** Undefined: it is not known whether it happened. */
+  /** Time of the answer; undefined: it is not known whether the operation happened. */
   readonly returnedAt: number | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface Model<State, Call> {
   describeState?(state: State): string;
 }
 
-/** By partition, each in the order given. */
+/** Divides operations by their partition, each in the order given. */
 export function partitioned<State, Call>(
   model: Model<State, Call>,
   history: readonly RecordedOperation<Call>[],

@@ -1,4 +1,4 @@
-/** A verdict in words. */
+/** Text of a verdict, for people. */
 import type { HistoryVerdict, Violation } from "./check.ts";
 import type { Model, RecordedOperation } from "./history.ts";
 

@@ -18,7 +18,7 @@ import { assert } from "@stamp/base";
 import type { Model, RecordedOperation } from "./history.ts";
 
 export interface SearchBounds {
-  /** Calls of the model. */
+  /** Bound of the number of calls of the model. */
   readonly stepsMax?: number;
   /** Configurations at one moment. */
   readonly configurationsMax?: number;
@@ -191,7 +191,7 @@ class Frontier<State> {
   readonly #byKey = new Map<string, Configuration<State>[]>();
   size = 0;
 
-  /** False when one is there that can do all that this one can. */
+  /** Adds a configuration; false if one is there that allows all that this one does. */
   add(configuration: Configuration<State>): boolean {
     const key = `${configuration.early.join(",")}|${configuration.stateKey}`;
     const alike = this.#byKey.get(key);

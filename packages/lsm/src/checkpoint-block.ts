@@ -9,7 +9,7 @@
 import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
 import type { Entry } from "./entry.ts";
 
-/** CRC-32C, as the Digest port computes it. */
+/** Function that computes CRC-32C as the Digest port does. */
 export type Crc32c = (bytes: Uint8Array, seed?: number) => number;
 
 const restartEvery = 16;
@@ -95,7 +95,7 @@ const u32At = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] as number) | ((bytes[at + 1] as number) << 8) | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24)) >>> 0;
 
 export class Block {
-  /** The whole block. */
+  /** Bytes of the whole block. */
   readonly encoded: Uint8Array;
   readonly #entries: Uint8Array;
   readonly #restartCount: number;

@@ -38,7 +38,7 @@ const formatVersion = 1;
 
 /** One entry for each block, in order. */
 interface BlockTable {
-  /** Where its reference begins. */
+  /** Offsets of the blocks' references in the encoded table. */
   readonly at: Uint32Array;
   readonly lengths: Uint32Array;
   readonly extentIds: Set<number>;
@@ -59,7 +59,7 @@ export interface EncodedIndex {
   readonly index: CheckpointIndex;
 }
 
-/** To be gone on with when there is time for another step of about a millisecond. */
+/** Encodes an index in steps of about a millisecond; the caller goes on when it has time. */
 export function* encodeIndex(content: IndexContent, crc32c: Crc32c): Generator<void, EncodedIndex, void> {
   const writer = new ByteWriter(content.bloom.length + 64 * content.blocks.length + 128);
   for (const byte of magic) writer.byte(byte);
@@ -140,7 +140,7 @@ export class CheckpointIndex {
     this.#blocks = blocks;
   }
 
-  /** About what it takes in memory. */
+  /** Memory that the index takes, in bytes, approximately. */
   get bytes(): number {
     return this.#bytes.length + this.#blocks.at.byteLength + this.#blocks.lengths.byteLength;
   }
@@ -171,7 +171,7 @@ export class CheckpointIndex {
     return readBlock(this.#readerAt(at));
   }
 
-  /** Returns where its data blocks lie. */
+  /** Extents that hold the data blocks. */
   get extentIds(): ReadonlySet<number> {
     return this.#blocks.extentIds;
   }

@@ -10,7 +10,7 @@ import { compareEntries, type Entry } from "./entry.ts";
 
 const blockTargetBytes = 16 * 1024;
 
-/** Does every step at once. */
+/** Runs all steps at once. */
 export function withoutPause<T>(steps: Generator<void, T, void>): T {
   for (;;) {
     const step = steps.next();

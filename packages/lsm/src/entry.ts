@@ -5,7 +5,7 @@ export interface Entry {
   readonly key: Uint8Array;
   /** Sequence of the commit that wrote the entry. */
   readonly sequence: number;
-  /** Undefined: a tombstone. */
+  /** Value of the entry; undefined: a tombstone. */
   readonly value: Uint8Array | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface KeyRange {
   readonly reverse?: boolean;
   /** True if rows are read past the cache. */
   readonly background?: boolean;
-  /** For a walk forwards: where its reader wants to go on. */
+  /** Position from which a forward walk goes on, set by its reader. */
   readonly cursor?: Cursor;
 }
 
@@ -28,5 +28,5 @@ export interface Cursor {
 /** Orders by key, then newest first. */
 export const compareEntries = (a: Entry, b: Entry): number => compareBytes(a.key, b.key) || b.sequence - a.sequence;
 
-/** Longest key. */
+/** Length of the longest key, in bytes. */
 export const keyBytesMax: number = 16 * 1024;

@@ -84,7 +84,7 @@ export function coveredByRest(cursors: FollowerCursors, inRestFrom: number, rest
   return Object.fromEntries(covered.map(([name, { from: _, ...follower }]) => [name, { ...follower, sequence: restSequence - 1 }]));
 }
 
-/** False if the field of a decoded state is malformed. */
+/** True if the decoded field `followers` is well-formed. */
 export function areFollowers(stored: unknown): stored is StoredFollowers | undefined {
   if (stored === undefined) return true;
   const { for: ranges, cursors } = (stored ?? {}) as { readonly for?: unknown; readonly cursors?: unknown };

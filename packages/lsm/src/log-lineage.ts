@@ -20,7 +20,7 @@ export interface LogLineage {
   readonly store: number;
 }
 
-/** Range as a load finds it. */
+/** Log, state and followers of a range as a load finds them. */
 interface FoundLog {
   readonly stored: LogLineage | undefined;
   /** Lineage of the metadata store; 0: it was never restored, or the stream manager is of an older release. */

@@ -14,7 +14,7 @@ const levelsMax = 18;
 const stepsBeforeSeek = 4;
 const chunkBytesMin = 4 * 1024;
 const chunkBytesMax = 1024 * 1024;
-/** Longer rows have a chunk of their own. */
+/** Length from which on a row has a chunk of its own, in bytes. */
 const sharedBytesMax = chunkBytesMax / 4;
 
 const levelSeed = 0x51ab1e;
@@ -25,7 +25,7 @@ const head: Node = 0;
 const chunkField = 0;
 const startField = 1;
 const keyBytesField = 2;
-/** -1: a tombstone. */
+/** Field with the length of the value in bytes; -1: a tombstone. */
 const valueBytesField = 3;
 const sequenceLowField = 4;
 const sequenceHighField = 5;

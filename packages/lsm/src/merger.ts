@@ -47,7 +47,7 @@ export class Merger {
     return best;
   }
 
-  /** For merging checkpoints: every version, one after another, newest first within a key. */
+  /** Returns the next version for a merge of checkpoints: keys ascending, versions of a key newest first. */
   nextVersion(): { readonly entry: Entry; readonly advance: number } | undefined {
     let best = -1;
     for (const [source, head] of this.#heads.entries()) {

@@ -51,7 +51,7 @@ export interface PartitionState {
   readonly ownerEpoch: number;
   /** Rises with every record of this partition. */
   readonly recordNumber: number;
-  /** Newest first. */
+  /** Checkpoints of the range, newest first. */
   readonly checkpoints: readonly StoredCheckpoint[];
   /** Everything up to it is in the checkpoints; the log is replayed after it. */
   readonly checkpointedSequence: number;

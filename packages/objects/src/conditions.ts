@@ -20,7 +20,7 @@ import { holds, parseWhere } from "./tags/where.ts";
 export interface ConditionedState {
   readonly etagSequence: number;
   readonly lastModifiedMs: number;
-  /** Tags of a blob. */
+  /** Tags of the blob. */
   readonly tags?: Metadata;
 }
 
@@ -48,7 +48,7 @@ function tagsFulfil(ifTags: string, state: ConditionedState | undefined): boolea
 
 const wholeSeconds = (ms: number): number => Math.floor(ms / 1000) * 1000;
 
-/** For an object that is there. Undefined: go on. */
+/** Checks the conditions of a read of an object that exists; undefined: the read may go on. */
 export function checkReadConditions(conditions: Conditions, state: ConditionedState): ServiceError | undefined {
   const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs, ifTags } = conditions;
   if (ifTags !== undefined && !tagsFulfil(ifTags, state)) return preconditionFailed;

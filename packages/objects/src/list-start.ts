@@ -1,7 +1,7 @@
 /** Where a listing by names begins. */
 import { compareText } from "./rows/key.ts";
 
-/** Absent is empty. */
+/** Position from which a list begins. Fields that are absent count as empty. */
 export interface ListStart {
   readonly prefix?: string | undefined;
   readonly marker?: string | undefined;

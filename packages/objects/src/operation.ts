@@ -31,7 +31,7 @@ export interface BlobPolicy {
 export const noPolicy: BlobPolicy = { versioning: false, deleteRetentionDays: 0, containerDeleteRetentionDays: 0, permanentDelete: false };
 
 export interface BlobHeaders {
-  /** Empty: application/octet-stream, unless it was cleared. */
+  /** Content type; empty: application/octet-stream, unless the type was cleared. */
   readonly contentType: string;
   readonly contentEncoding: string;
   readonly contentLanguage: string;
@@ -78,7 +78,7 @@ interface OnBlob {
   readonly conditions: Conditions;
 }
 
-/** On a blob, or one of its snapshots or versions. */
+/** Name of a blob, or of one of its snapshots or versions. */
 interface OnBlobState {
   readonly name: BlobReference;
   readonly conditions: Conditions;
@@ -87,7 +87,7 @@ interface OnBlobState {
 /** State that a write that replaces a blob may set with it. */
 export interface NewBlobState {
   readonly tags: Metadata;
-  /** Empty: the account's default. */
+  /** Access tier; empty: the account's default. */
   readonly accessTier: string;
   readonly immutableUntilMs?: number | undefined;
   readonly immutabilityMode: string;
@@ -97,9 +97,9 @@ export interface NewBlobState {
 export const plainState: NewBlobState = { tags: {}, accessTier: "", immutabilityMode: "", legalHold: false };
 
 export interface GetBlob extends OnBlobState {
-  /** Inclusive. */
+  /** First byte of the range, inclusive. */
   readonly startBytes?: number | undefined;
-  /** Exclusive. */
+  /** End of the range, exclusive. */
   readonly endBytes?: number | undefined;
   readonly withoutContent: boolean;
   /** True if nothing of the answer is told that the blob's key protects: the key is not asked for. */
@@ -113,19 +113,19 @@ export interface PutBlob extends OnBlob {
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
   readonly body: Body;
-  /** Undefined: a block blob. Append and page blobs are made without a body. */
+  /** Type of the blob; undefined: a block blob. Append and page blobs are made without a body. */
   readonly blobType?: BlobType | undefined;
   /** Size of a page blob, in bytes. */
   readonly pageBlobBytes?: number | undefined;
   readonly sequenceNumber?: number | undefined;
-  /** Undefined: nothing special. */
+  /** Tags, tier, policy and hold of the new blob; undefined: none are given. */
   readonly state?: NewBlobState | undefined;
   /** Owner and access control of a file or directory (docs/formats/tree.md). Undefined: the blob keeps what it has. */
   readonly pathAccess?: string | undefined;
 }
 
 export interface PutBlock extends OnBlob {
-  /** 1 to 64 bytes. */
+  /** Id of the block, 1 to 64 bytes. */
   readonly blockId: Uint8Array;
   readonly body: Body;
 }
@@ -134,7 +134,7 @@ export interface PutBlockList extends OnBlob {
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
   readonly blocks: readonly BlockReference[];
-  /** Undefined: nothing special. */
+  /** Tags, tier, policy and hold of the new blob; undefined: none are given. */
   readonly state?: NewBlobState | undefined;
 }
 
@@ -232,13 +232,13 @@ export interface PutPages extends OnBlob, SetsMetadata {
 export interface ClearPages extends OnBlob, SetsMetadata {
   readonly sequence: SequenceNumberConditions;
   readonly startBytes: number;
-  /** Exclusive. */
+  /** End of the range, exclusive. */
   readonly endBytes: number;
 }
 
 export type SequenceNumberAction = "max" | "update" | "increment";
 
-/** Undefined fields stay as they are. */
+/** Changes of a page blob's properties. Undefined fields keep their values. */
 export interface SetPageBlobProperties extends OnBlob, SetsMetadata {
   readonly headers?: BlobHeaders | undefined;
   readonly contentLengthBytes?: number | undefined;
@@ -253,12 +253,12 @@ export interface CopyState {
   readonly source: string;
   /** pending, success, aborted or failed. */
   readonly status: string;
-  /** Reason why it failed. */
+  /** Reason why the copy failed; empty: it did not. */
   readonly description: string;
   readonly copiedBytes: number;
   readonly totalBytes: number;
   readonly completedMs?: number | undefined;
-  /** While it is pending. */
+  /** Work that is left, while the copy is pending. */
   readonly work?: CopyWork | undefined;
 }
 
@@ -321,7 +321,7 @@ export interface EndCopy {
   readonly name: BlobName;
   readonly copyId: string;
   readonly copier: string;
-  /** Reason why it failed; empty: it succeeded. */
+  /** Reason why the copy failed; empty: it succeeded. */
   readonly description: string;
   readonly appendBlockCount: number;
   readonly sealed: boolean;

@@ -11,7 +11,7 @@ export const insideKind = 1;
 export interface Belonging {
   readonly account: string;
   readonly name: string;
-  /** False: it is the row of the container itself. */
+  /** True for an object inside of a container; false for the container's own row. */
   readonly inside: boolean;
 }
 

@@ -65,7 +65,7 @@ export type PlanRefusal = { readonly reason: "badPlace" | "badRequest" | "confli
  * about the row.
  */
 export interface TimerChange {
-  /** Id of the lease. */
+  /** Id of the lease whose timer changes. */
   readonly id: string;
   readonly grant: number;
   readonly endsMs: number;
@@ -104,7 +104,7 @@ export interface PlanContext {
   readonly queueMs: (name: string, clockMs: number) => number;
   /** Makes 16 random bytes that nobody can guess: what the pop receipts of one operation on a queue carry. */
   readonly receiptSecret: () => Uint8Array;
-  /** Seals secrets of accounts in their rows. */
+  /** Function object that seals secrets of accounts in their rows. */
   readonly seals: Seals;
   readonly mayWrite: MayWrite;
   /** Returns memory for a page of so many bytes, which is used again when the answer was sent; undefined: the page has memory of its own. */

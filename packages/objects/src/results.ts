@@ -49,7 +49,7 @@ export interface Blob {
   readonly versionStamp: number;
   readonly isCurrentVersion: boolean;
   readonly lease: LeaseView;
-  /** Empty in lists that were not asked to include tags. */
+  /** Tags of the blob; empty in lists that do not include tags. */
   readonly tags: Metadata;
   readonly tagCount: number;
   readonly accessTier: string;
@@ -59,7 +59,7 @@ export interface Blob {
   readonly immutableUntilMs?: number | undefined;
   readonly immutabilityMode?: string | undefined;
   readonly legalHold: boolean;
-  /** Deleted softly. */
+  /** Time of the soft deletion, in milliseconds since 1970; undefined: the blob is not deleted. */
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;
   /** True if the blob is not there itself and is listed because it has versions. */
@@ -153,12 +153,12 @@ export type OperationResult =
       readonly case: "pageRanges";
       readonly value: { readonly blob: Blob; readonly ranges: readonly PageRange[]; readonly nextBytes: number };
     }
-  /** `nextBytes`: where to go on; 0: it is done. */
+  /** Clearing of pages; `nextBytes`: offset at which to go on, 0 if all is done. */
   | { readonly case: "cleared"; readonly value: { readonly blob: Blob; readonly nextBytes: number } };
 
 export interface PageRange {
   readonly startBytes: number;
-  /** Exclusive. */
+  /** End of the range in bytes, exclusive. */
   readonly endBytes: number;
   /** True if it holds zeros now and held something in the previous snapshot. */
   readonly cleared: boolean;

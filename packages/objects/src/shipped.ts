@@ -11,7 +11,7 @@ import { blobSchema } from "./rows/schemas.ts";
 export const shippedTables = ["Entity", "Blob", "Message"] as const;
 export type ShippedTable = (typeof shippedTables)[number];
 
-/** True for a table whose rows refer to bytes in extents, which go first. */
+/** True for a table whose rows refer to bytes in extents: those are shipped before the rows. */
 export const hasBytes = (table: string): boolean => table === "Blob";
 
 export const isShippedTable = (table: string): table is ShippedTable => (shippedTables as readonly string[]).includes(table);
@@ -63,7 +63,7 @@ export interface ShippedBlobRow {
   /** "blob": the head, with properties and content. "snapshot": a snapshot or version. "blob-part": another row of a blob. */
   readonly kind: "container" | "blob" | "snapshot" | "blob-part";
   readonly container: string;
-  /** Empty: the row is of a container. */
+  /** Name of the blob; empty: the row is a container's. */
   readonly blob: string;
   /** Last-Modified of the blob or container, in milliseconds since 1970; undefined: the row has none. */
   readonly modifiedMs: number | undefined;

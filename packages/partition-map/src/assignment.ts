@@ -28,11 +28,11 @@ export interface ServerLease {
 
 /** The manager's knowledge of one range beyond the map; gone with its term. */
 export type Progress =
-  /** Nothing is under way. */
+  /** No load or close is under way. */
   | { readonly kind: "idle" }
   /** A command is under way, or is to be repeated later. */
   | { readonly kind: "busy" }
-  /** The server said that it serves it. */
+  /** The server said that it serves the range. */
   | { readonly kind: "loaded" }
   /** To be taken from its server: its Closed is awaited. `to`: the server that is to have it, when it is there. */
   | { readonly kind: "closing"; readonly to?: string }

@@ -12,10 +12,10 @@ import { byTableAndKey, type Range } from "./range.ts";
 /** Figures of one range, from its server's last report. */
 export interface RangeFigures {
   readonly rangeId: string;
-  /** Reads and writes. */
+  /** Reads and writes per second. */
   readonly requestsPerSecond: number;
   readonly throttledPerSecond: number;
-  /** Requests in its server now. */
+  /** Requests of the range that its server has in progress. */
   readonly pending: number;
   readonly latencyMs: number;
   /** Bytes that requests brought, and bytes that they read. */
@@ -23,7 +23,7 @@ export interface RangeFigures {
   readonly bytesOutPerSecond: number;
   /** Bytes of rows, without blob data. */
   readonly bytes: number;
-  /** How long it has been as it is. */
+  /** Time since the range was last loaded, moved, split or merged, in milliseconds. */
   readonly ageMs: number;
 }
 
@@ -31,7 +31,7 @@ export interface RangeFigures {
 export type SettledLoad = Pick<RangeFigures, "requestsPerSecond" | "throttledPerSecond" | "bytes">;
 
 export interface BalancePolicy {
-  /** Rows of a range beyond which it is split. */
+  /** Bytes of rows beyond which a range is split. */
   readonly splitBytes: number;
   /** Requests a second beyond which a range is split. */
   readonly splitRequestsPerSecond: number;
@@ -72,7 +72,7 @@ export type BalanceCause = "byRequests" | "byBytes" | "byProcessors" | "byCold";
 
 export type BalanceStep = { readonly rangeId: string; readonly why: string; readonly cause: BalanceCause } & (
   | { readonly kind: "split" }
-  /** With its neighbour above. */
+  /** Merges the range with its neighbour above. */
   | { readonly kind: "merge" }
   | { readonly kind: "move"; readonly to: string }
 );
@@ -82,7 +82,7 @@ export interface BalanceState {
   readonly figures: ReadonlyMap<string, RangeFigures>;
   /** Loads from before, which count for ranges younger than `restMs`. */
   readonly settled: ReadonlyMap<string, SettledLoad>;
-  /** Live servers. */
+  /** Names of the live servers. */
   readonly servers: readonly string[];
   /** Ranges of which a split or merge has just failed, or that have no key to be split at: only moved for now. */
   readonly resting: ReadonlySet<string>;
@@ -202,7 +202,7 @@ function totalsOf({ costOf }: Measure, state: BalanceState): Totals {
   return loads;
 }
 
-/** Returns undefined if they are even. */
+/** Returns the busiest and the least busy server by this measure; undefined: the servers are even. */
 function unevenness({ least, ratio }: Measure, totals: Totals) {
   const sorted = [...totals].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
   const [low, high] = [sorted[0], sorted.at(-1)];

@@ -63,7 +63,7 @@ export const encodeMapRow = (range: Range): Uint8Array =>
 const encodeReshape = (reshape: Reshape): string =>
   JSON.stringify(reshape.kind === "split" ? { ...reshape, at: toHex(reshape.at) } : reshape);
 
-/** Returns undefined when it is none. */
+/** Decodes the record of a split or merge; undefined: there is none. */
 function decodeReshape(text: string): Reshape | undefined {
   let raw: { kind?: unknown; at?: unknown; parents?: unknown; children?: unknown };
   try {
@@ -85,7 +85,7 @@ function decodeReshape(text: string): Reshape | undefined {
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `partition map row: ${what}`);
 
-/** Owns what it returns. */
+/** Decodes a row of the map. The result owns its bytes. */
 export function decodeMapRow(key: Uint8Array, value: Uint8Array): Outcome<Range> {
   const components = decodeKey(key);
   if (!components.ok) return components;

@@ -7,7 +7,7 @@ import { byTableAndKey, holdsKey, type Range } from "./range.ts";
 export class RangeMap {
   /** Rises with every change, also over leaders. */
   readonly version: number;
-  /** By table, then low key. */
+  /** Ranges in the order of table and low key. */
   readonly ranges: readonly Range[];
   readonly #byTable = new Map<string, readonly Range[]>();
   readonly #byId: ReadonlyMap<string, Range>;

@@ -6,7 +6,7 @@ export interface RangeStreams {
   readonly metadata: string;
   readonly commitLog: string;
   readonly rowData: string;
-  /** Empty for tables without blob data. */
+  /** Name of the blob data stream; empty for tables without blob data. */
   readonly blobData: string;
 }
 
@@ -18,7 +18,7 @@ export interface Child {
 
 export type Reshape =
   | { readonly kind: "split"; readonly at: Uint8Array; readonly children: readonly [Child, Child] }
-  /** The same record stands in both rows; `parents` by key. */
+  /** Merge: both parents' rows hold this record; `parents` in the order of keys. */
   | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [Child] };
 
 export interface Range {
@@ -33,7 +33,7 @@ export interface Range {
   /** Owner epoch under which its streams are opened; larger than every earlier one. 0: never assigned. */
   readonly ownerEpoch: number;
   readonly streams: RangeStreams;
-  /** Empty while nobody serves it. */
+  /** Name of the server; empty while nobody serves the range. */
   readonly server: string;
   readonly serverAddress: string;
   /** The server's lease under which it was assigned. */

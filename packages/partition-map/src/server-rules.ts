@@ -22,7 +22,7 @@ export const closedMax = 100_000;
 
 export class ServerRules {
   readonly #rules: Rules;
-  /** 0: no lease is held. */
+  /** Epoch of the held lease; 0: none is held. */
   #leaseEpoch = 0;
   #pmTermSeen = 0;
   readonly #held = new Map<string, number>();

@@ -28,7 +28,7 @@ class Run {
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
-  /** Reason why it was ended from outside. */
+  /** Failure with which the call was ended from outside. */
   failure: Failure | undefined;
   onFailure: ((failure: Failure) => void) | undefined;
 

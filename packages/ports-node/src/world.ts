@@ -30,7 +30,7 @@ export interface NodeWorldOptions {
   readonly name: string;
   readonly logLevel?: LogLevel;
   readonly logger?: Logger;
-  /** gRPC when not given. */
+  /** Transport of the process (default: gRPC). */
   readonly transport?: Transport;
   /** Credential of the process for calls. Without it, neither this process nor its peers prove who they are. */
   readonly credential?: () => Credential;

@@ -11,7 +11,7 @@ const freeBytesMax = 32 * 1024 * 1024;
 /** Every so often memory that nobody needed meanwhile is let go, in milliseconds. */
 const trimEveryMs = 5_000;
 const pieceBytesMin = 64 * 1024;
-/** A block of 4 MiB with its header. */
+/** Largest piece: a block of 4 MiB with its header. */
 const pieceBytesMax = 4 * 1024 * 1024 + 64 * 1024;
 const classBytes = 64 * 1024;
 

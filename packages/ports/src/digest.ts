@@ -1,7 +1,7 @@
 /** Checksums, hashes and a cipher, native where there is one. Inputs are borrowed. */
 export interface RunningHash {
   update(chunk: Uint8Array): void;
-  /** Ends it. */
+  /** Returns the digest and ends the hash. */
   digest(): Uint8Array;
 }
 

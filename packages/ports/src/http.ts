@@ -25,7 +25,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-/** A body in chunks. */
+/** Body that arrives in chunks. */
 export interface HttpBody extends AsyncIterable<Uint8Array> {
   /**
    * Called when the system has taken a chunk: nobody looks at its bytes any more. Never called for a chunk that was not taken whole, and by
@@ -46,7 +46,7 @@ export interface HttpResponse {
    * taken whole, and by doors that can't tell.
    */
   readonly sent?: (() => void) | undefined;
-  /** True: the connection ends without an answer; nothing else here is sent. */
+  /** True to end the connection without an answer; nothing else of the response is sent. */
   readonly endsConnection?: boolean;
 }
 

@@ -34,7 +34,7 @@ export interface CallOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A handler's knowledge of its call. */
+/** Facts that a handler has about its call. */
 export interface CallContext {
   /** Time by this process's monotonic clock. */
   readonly deadlineMs: number;

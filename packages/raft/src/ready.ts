@@ -38,7 +38,7 @@ export interface ChunkToStore {
 
 export interface Ready {
   readonly number: number;
-  /** Undefined: as it was. */
+  /** New hard state; undefined: it did not change. */
   readonly hardState: HardState | undefined;
   /** Received snapshot that replaces state and log. */
   readonly snapshot: SnapshotMeta | undefined;
@@ -59,9 +59,9 @@ export interface RaftStatus {
   readonly id: MemberId;
   readonly role: Role;
   readonly term: number;
-  /** Undefined: none is known. */
+  /** Id of the leader; undefined: none is known. */
   readonly leader: MemberId | undefined;
-  /** False after a start, until the others have readmitted this member. */
+  /** True if the member counts in majorities; false from a start until the others have readmitted it. */
   readonly full: boolean;
   readonly commit: number;
   readonly lastIndex: number;

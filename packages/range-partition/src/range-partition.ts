@@ -439,7 +439,7 @@ export class RangePartition {
     await Promise.all([metadata, commitLog, rowData, blobData].map((stream) => stream?.close()));
   }
 
-  /** Returns why it takes nothing new. */
+  /** Returns the failure with which new work is refused; undefined: it is taken. */
   get #closed(): Failure | undefined {
     return this.#ended ?? this.departure.left;
   }

@@ -6,7 +6,7 @@ export interface ScanRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
-  /** For a scan forwards: where its reader wants to go on. */
+  /** Position from which a forward scan goes on, set by its reader. */
   readonly cursor?: Cursor;
   /** True if blocks that it reads are not kept in the cache, where they would push out what others read. */
   readonly background?: boolean;
@@ -18,7 +18,7 @@ export interface ScanRange {
 
 /** Deleted rows cost a scan as much as rows do until checkpoints are merged, but it does not give them. Written by the scan. */
 export interface DeletedWalk {
-  /** The scan ends before it steps over more. */
+  /** Number of deleted rows after which the scan ends. */
   readonly deletedMax: number;
   deleted: number;
   /** The key of the deleted row at which it ended for that reason. */

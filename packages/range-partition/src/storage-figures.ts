@@ -1,7 +1,7 @@
 /** Counts of reads from checkpoints and writes to them, since the partition was loaded (or the process started). */
 
 export interface StorageCounts {
-  /** Reads of one key. */
+  /** Number of reads of one key. */
   readonly pointReads: number;
   /** Checkpoints that point reads met: the checkpoint's keys span the one that is read, so its bloom filter was asked. */
   readonly checkpointsMet: number;
@@ -64,7 +64,7 @@ export class StorageFigures {
     return { rowsRead: pointReads + rowsScanned, bytesWritten: rowBytesAccepted };
   }
 
-  /** Under way now, of all that is counted together with this. */
+  /** Number of merges under way, of all partitions that are counted together. */
   get merges(): number {
     return (this.#whole ?? this).#merges;
   }

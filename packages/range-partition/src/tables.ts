@@ -13,9 +13,9 @@ import { isMarkerKey } from "./shipping/marker.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 
 export interface TableView {
-  /** Newest first. */
+  /** Memory tables, newest first. */
   readonly memory: readonly MemoryTable[];
-  /** Newest first. */
+  /** Checkpoints, newest first. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
@@ -36,7 +36,7 @@ export async function getVersion(view: TableView, key: Uint8Array, snapshotSeque
 }
 
 export interface ScanWatch {
-  /** In the end, also of a scan that was left, its rows are counted. */
+  /** Counts that get the scan's rows at its end, also if the scan is left early. */
   readonly figures?: StorageFigures;
   /** Called before each row; throws if the scan may not go on. */
   readonly check?: () => void;
@@ -109,7 +109,7 @@ export class RowScan implements AsyncIterable<Row> {
     return undefined;
   }
 
-  /** Ends the scan: its rows are counted. */
+  /** Ends the scan and counts its rows. */
   close(): void {
     if (this.#ended && this.#count === 0) return;
     this.#ended = true;
@@ -190,7 +190,7 @@ export class MergedVersions implements AsyncIterable<Entry> {
     this.#checkpoints = checkpoints;
   }
 
-  /** Throws FailureError. */
+  /** Yields all versions. Throws FailureError. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Entry, void, void> {
     const sources = this.#checkpoints.map((checkpoint) => new VersionSource(checkpoint));
     const merger = new Merger(sources.length);

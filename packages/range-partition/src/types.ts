@@ -96,7 +96,7 @@ export interface PartitionOptions {
   readonly rangeId: string;
   readonly streams: PartitionStreamNames;
   readonly ownerEpoch: OwnerEpoch;
-  /** True to make streams that are not there. Default: true. */
+  /** True to make streams that do not exist (default). */
   readonly create?: boolean;
   /** Inclusive; empty: from the start. */
   readonly lowKey: Uint8Array;
@@ -143,7 +143,7 @@ export interface PartitionStats {
    * nothing.
    */
   readonly overBeforeMs: number;
-  /** The same by the monotonic clock of this process, in milliseconds. */
+  /** Same moment by the monotonic clock of this process, in milliseconds. */
   readonly overBeforeMonotonicMs: number;
   readonly commits: number;
   readonly groups: number;

@@ -56,7 +56,7 @@ export type WindowEffect<T> =
   /** It did not happen (`no`), or nobody can say (`unknown`). */
   | { readonly kind: "reject"; readonly append: PendingAppend<T>; readonly failure: Failure };
 
-/** Parts of the deadline. */
+/** Part of the deadline after which a replica counts as slow. */
 const slowPart = 1 / 2;
 const quickPart = 1 / 4;
 /** The window shrinks to this part of its largest size. */

@@ -38,7 +38,7 @@ export class OwnedExtents {
     this.#known = new Set(parts.atOpen.map(({ extentId }) => extentId));
   }
 
-  /** In order; all but the last are sealed. */
+  /** Extents in the order of the stream; all but the last are sealed. */
   get all(): readonly StreamExtent[] {
     return this.#all;
   }

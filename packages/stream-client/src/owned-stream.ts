@@ -42,7 +42,7 @@ export class OwnedStream {
   readonly #manager: ManagerCalls;
   readonly #window: AppendWindow<Item>;
   readonly #stop = new AbortController();
-  /** 0: the list was empty. */
+  /** Number of the stream's last extent when it was opened; 0: the list was empty. */
   readonly #lastAtOpen: number;
   readonly #extents: OwnedExtents;
   /** Addresses of the replicas of the open extent; the first is the primary. */
@@ -85,7 +85,7 @@ export class OwnedStream {
     });
   }
 
-  /** In order; all but the last are sealed. */
+  /** Extents in the order of the stream; all but the last are sealed. */
   get extents(): readonly StreamExtent[] {
     return this.#extents.all;
   }
@@ -430,7 +430,7 @@ export class OwnedStream {
     this.abandon();
   }
 
-  /** At once: nothing is sent any more; what was sent is unknown. */
+  /** Ends the stream at once: nothing more is sent, and the outcome of what was sent is unknown. */
   abandon(): void {
     this.#closing = true;
     this.#stop.abort();

@@ -23,7 +23,7 @@ export interface Location {
   /** The first is the primary. */
   readonly addresses: readonly string[];
   readonly sealedLengthBytes?: number | undefined;
-  /** Undefined: it is stored as replicas. Otherwise it has no addresses. */
+  /** Places of the fragments; undefined: the extent is stored as replicas. With it there are no addresses. */
   readonly coded?: CodedPlaces | undefined;
 }
 

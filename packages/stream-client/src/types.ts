@@ -12,7 +12,7 @@ export interface Place {
 /** One extent of an owned stream. The last one may be open; all others are sealed. */
 export interface StreamExtent {
   readonly extentId: number;
-  /** Undefined while it is open. */
+  /** Sealed length in bytes; undefined while the extent is open. */
   readonly sealedLengthBytes: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface StoredBlock {
 /** A stream went from one extent to the next. */
 export interface ExtentChange {
   readonly stream: string;
-  /** 0: it had none. */
+  /** Number of the extent that the stream left; 0: the stream had none. */
   readonly fromExtentId: number;
   readonly toExtentId: number;
   readonly why: "first" | "full" | "failed";
@@ -43,7 +43,7 @@ export interface StreamClientOptions {
   readonly appendTimeoutMs?: number;
   /** Payload and headers of appends that were sent and not yet acknowledged, for one stream; less while the primary is slow. Default 16 MiB. */
   readonly inFlightBytesMax?: number;
-  /** Default 256. */
+  /** Bound of appends in flight for one stream (default 256). */
   readonly inFlightAppendsMax?: number;
   /** Payload of appends that wait for room in the window, for one stream. Default 48 MiB, above what one connection hands over; more is refused as `overloaded`. */
   readonly waitingBytesMax?: number;

@@ -19,7 +19,7 @@ export interface FoundReplica {
   /** Creation number of the extent that the replica is of; 0: it has none. */
   readonly creation: number;
   readonly version: number;
-  /** Undefined if it is not sealed. */
+  /** Sealed length in bytes; undefined if the replica is not sealed. */
   readonly sealedLengthBytes: number | undefined;
   /** crc32c of the whole content. */
   readonly checksum: number | undefined;

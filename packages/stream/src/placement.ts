@@ -14,7 +14,7 @@ export interface PlacementNode {
   /** Files (inodes) that can still be made on its disk, and that it can hold; undefined: no fixed number, or not told. */
   readonly freeFiles?: number | undefined;
   readonly totalFiles?: number | undefined;
-  /** Replicas of open extents that it holds now. */
+  /** Number of replicas of open extents on the node. */
   readonly openReplicas: number;
 }
 
@@ -28,7 +28,7 @@ export interface PlacementRequest {
   readonly spare?: ReadonlySet<string>;
   /** Fault domains that hold a copy already (repair). */
   readonly usedDomains?: ReadonlySet<string>;
-  /** Uniform in [0, 1). */
+  /** Returns a random number, uniform in [0, 1). */
   readonly random: () => number;
 }
 

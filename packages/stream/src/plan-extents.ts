@@ -61,7 +61,7 @@ export function planAllocate(state: StreamState, request: AllocationRequest, rul
   return ok({ changes: [{ kind: "extent", record }], reads: [streamKey(request.stream)] });
 }
 
-/** In one transaction: `open`, and the last of the stream. Its predecessor must be sealed. */
+/** Plans the transaction that opens an extent as the last of its stream. Its predecessor must be sealed. */
 export function planOpenExtent(
   state: StreamState,
   request: Omit<AllocationRequest, "replicas">,

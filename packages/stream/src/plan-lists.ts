@@ -27,9 +27,9 @@ export const newSegmentsMax = 32;
 /** A part of the list that a stream has before the change. */
 export interface ListRange {
   readonly stream: string;
-  /** Undefined: from the start. */
+  /** First extent; undefined: the first one of the list. */
   readonly first?: ExtentId;
-  /** Undefined: to the end. */
+  /** End, exclusive; undefined: the end of the list. */
   readonly before?: ExtentId;
 }
 
@@ -46,7 +46,7 @@ export interface StreamEdit {
   readonly ownerEpoch: OwnerEpoch | undefined;
   /** Version of the list's key, as `StreamState.versionOf` gives it; undefined for any version. */
   readonly listVersion?: number;
-  /** Undefined: it is removed. */
+  /** Content of the stream afterwards; undefined: the stream is removed. */
   readonly content: StreamContent | undefined;
   /** The last extent that is recorded: every append up to here is acknowledged, and its owner takes none behind it for appended. */
   readonly complete?: { readonly extent: ExtentId; readonly lengthBytes: number };
@@ -198,7 +198,7 @@ class Minted {
 
 interface LastExtent {
   readonly id: ExtentId;
-  /** Name of the stream whose list it comes from. */
+  /** Name of the stream whose list the extent comes from. */
   readonly stream: string;
 }
 

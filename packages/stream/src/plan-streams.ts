@@ -35,7 +35,7 @@ export function checkName(name: string): Outcome<void> {
   return refused("invalidArgument", "badRequest", `a stream name has 1 to ${streamNameMax} characters`);
 }
 
-/** 0 stands for "no such stream" in MultiModify. */
+/** Checks the name and epoch of a new stream. Epoch 0 stands for "no such stream" in MultiModify. */
 export function checkNew(name: string, epoch: OwnerEpoch): Outcome<void> {
   return epoch > 0 ? checkName(name) : refused("invalidArgument", "badRequest", `stream ${name}: owner epochs begin with 1`);
 }
@@ -76,7 +76,7 @@ export function planOpenStream(
   return ok({ changes, reads: [] });
 }
 
-/** Several of one owner: all of them or none. */
+/** Plans the opening of several streams of one owner: all of them, or none. */
 export function planOpenStreams(
   state: StreamState,
   names: readonly string[],

@@ -64,11 +64,11 @@ export interface ExtentRecord {
   readonly version: ExtentVersion;
   /** Epoch of the owner that it was allocated for. */
   readonly ownerEpoch: OwnerEpoch;
-  /** The stream that it was allocated for. */
+  /** Name of the stream that the extent was allocated for. */
   readonly stream: string;
   /** The first is the primary; the order never changes while it is open. */
   readonly replicas: readonly ReplicaRecord[];
-  /** Once sealed. */
+  /** Sealed length in bytes; absent until the extent is sealed. */
   readonly sealedLengthBytes?: number;
   /** crc32c of the whole sealed content, once a replica has told it; the first recorded is the right one for ever. */
   readonly checksum?: number;
@@ -85,9 +85,9 @@ export interface ExtentRecord {
   readonly droppedAtMs?: number;
   /** A person sealed it although acknowledged data may be lost: kept as long as the extent. */
   readonly loss?: AcceptedLoss;
-  /** Absent: it is stored as replicas. Otherwise `replicas` is empty. */
+  /** Fragments; absent: the extent is stored as replicas. If present, `replicas` is empty. */
   readonly coded?: CodedRecord;
-  /** Absent: none is under way. Never together with `repair`. */
+  /** Attempt at coding, repair or decoding; absent: none is under way. Never together with `repair`. */
   readonly attempt?: AttemptRecord;
   /**
    * Creation number, random, from 1 on: no extent that gets the same number by an older metadata store has the same one. Absent: the extent was made
@@ -130,6 +130,6 @@ export interface NodeRecord {
   readonly diskId: string;
   readonly faultDomain: string;
   readonly incarnation: number;
-  /** Absent: serving. */
+  /** Duty of the node; absent: it serves. */
   readonly duty?: NodeDuty;
 }

@@ -57,7 +57,7 @@ export class RepairQueue {
     return this.#bytes;
   }
 
-  /** With at most one intact copy. */
+  /** Number of extents with at most one intact copy. */
   get endangered(): number {
     return (this.#byCopies[0]?.size ?? 0) + (this.#byCopies[1]?.size ?? 0);
   }

@@ -26,7 +26,7 @@ export interface SealPatience {
   readonly withTwoMs: number;
   /** Time to wait if one intact replica has answered, in milliseconds. */
   readonly withOneMs: number;
-  /** The same if every replica without an answer is unreachable. Each of them is asked about three times until then. */
+  /** Wait with one answer if every other replica is unreachable, in milliseconds. Each was asked about three times by then. */
   readonly withOneReachableMs: number;
 }
 

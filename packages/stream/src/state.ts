@@ -30,7 +30,7 @@ interface StreamEntry {
 }
 
 export class StreamState {
-  /** Versions of all keys but those of extents. */
+  /** Versions of all keys except those of extents. */
   readonly #versions = new Map<string, number>();
   readonly #extentVersions = new Map<ExtentId, number>();
   readonly #streams = new Map<string, StreamEntry>();
@@ -138,7 +138,7 @@ export class StreamState {
     return ok();
   }
 
-  /** Every number below it is used up. */
+  /** Number that the next extent gets; all numbers below are used up. */
   get nextId(): number {
     return this.#nextId;
   }
@@ -222,7 +222,7 @@ export class StreamState {
     return this.#streams.get(name)?.record;
   }
 
-  /** Empty when there is no such stream. */
+  /** Extents of a stream; empty if there is no such stream. */
   list(name: string): ExtentList {
     return this.#streams.get(name)?.list ?? ExtentList.empty;
   }

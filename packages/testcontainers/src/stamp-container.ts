@@ -4,7 +4,7 @@
  */
 import { AbstractStartedContainer, GenericContainer, type StartedTestContainer, Wait } from "testcontainers";
 
-/** Ports in the container. */
+/** Ports of the services inside of the container. */
 const ports = { blob: 10_000, queue: 10_001, table: 10_002, dfs: 10_004 };
 
 type Service = keyof typeof ports;
@@ -52,7 +52,7 @@ export class StartedStampContainer extends AbstractStartedContainer {
     return { blob: at("blob"), queue: at("queue"), table: at("table"), dfs: at("dfs") };
   }
 
-  /** For `fromConnectionString` of the SDKs' clients. */
+  /** Connection string for `fromConnectionString` of the SDKs' clients. */
   get connectionString(): string {
     const { blob, queue, table } = this.endpoints;
     const { name, key } = this.account;

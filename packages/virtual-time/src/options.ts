@@ -29,7 +29,7 @@ export interface SimulationOptions {
 export interface ProcessOptions {
   /** The supervisor starts it again so long after it died. Without it, it stays dead until `restart`. */
   readonly restartAfterMs?: number;
-  /** True if it does not start before `restart`. */
+  /** True if the process does not start before `restart`. */
   readonly down?: boolean;
 }
 

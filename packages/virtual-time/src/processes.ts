@@ -22,7 +22,7 @@ import { SimTransport } from "./ports/transport.ts";
 export interface Kernel {
   readonly options: SimulationOptions;
   readonly rules: Rules;
-  /** Forked for each process. */
+  /** Random numbers, forked for each process. */
   readonly prng: Prng;
   readonly network: Network;
   readonly failpoints: Failpoints;
@@ -32,7 +32,7 @@ export interface Kernel {
   note(kind: string, name: string, detail: string): void;
   /** Runs work that belongs to no process. */
   later(delayUs: number, kind: string, detail: string, work: () => void): void;
-  /** Fails the run. */
+  /** Fails the run with an error. */
   fail(error: unknown, where: string): void;
 }
 

@@ -30,7 +30,7 @@ export class Simulation {
   /** Random numbers for the body and for fault schedules. */
   readonly prng: Prng;
   readonly rules: Rules;
-  /** Events that were run. */
+  /** Number of events that were run. */
   events = 0;
   readonly #root: Prng;
   readonly #options: SimulationOptions;
@@ -116,7 +116,7 @@ export class Simulation {
     return this.#processes.all.map(({ name }) => name);
   }
 
-  /** Returns how often it was started so far. */
+  /** Returns the number of starts of a process. */
   starts(name: string): number {
     return this.#processes.get(name).starts;
   }
@@ -204,14 +204,14 @@ export class Simulation {
     return open.length > 0;
   }
 
-  /** Ends what is cut between these two. */
+  /** Ends cuts between two processes. */
   healPair(one: string, other: string): void {
     this.#log("heal", one, other);
     this.network.heal(one, other);
     this.network.heal(other, one);
   }
 
-  /** Ends every partition. */
+  /** Ends all partitions of the network. */
   heal(): void {
     this.#log("heal", "", "");
     this.network.heal();

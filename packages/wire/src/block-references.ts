@@ -15,7 +15,7 @@ import { BlockSource } from "./gen/stamp/v1/objects_pb.ts";
 export type BlockSourceName = "committed" | "uncommitted" | "latest";
 
 export interface PlainBlockReference {
-  /** Decoded from base64. */
+  /** Id of the block, decoded from base64. */
   readonly blockId: Uint8Array;
   readonly source: BlockSourceName;
 }
@@ -71,7 +71,7 @@ export function unpackBlocks(list: {
 
 export interface PlainBlockSize {
   readonly blockId: Uint8Array;
-  /** Bytes of the block. */
+  /** Size of the block in bytes. */
   readonly sizeBytes: number;
 }
 

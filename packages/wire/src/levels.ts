@@ -15,7 +15,7 @@ import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { type Operation, OperationSchema } from "./gen/stamp/v1/objects_pb.ts";
 import type { ExecuteRequestSchema } from "./gen/stamp/v1/partition_server_pb.ts";
 
-/** Level of this release. */
+/** Field level of this release. */
 export const fieldLevel = 3;
 
 type Levels = Readonly<Record<string, number>>;

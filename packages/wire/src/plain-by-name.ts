@@ -23,7 +23,7 @@ type Convert = (value: unknown) => unknown;
 
 const converters = new WeakMap<DescMessage, ReadonlyMap<string, Convert>>();
 
-/** By field, those that are not taken as they are. */
+/** Converters of fields that need one, by field name. */
 function convertersOf(schema: DescMessage): ReadonlyMap<string, Convert> {
   let known = converters.get(schema);
   if (!known) {

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { SignedIdentifier, SignedIdentifierSchema } from "./gen/stamp/v1/common_pb.ts";
 
-/** Undefined fields are left to the SAS. Times in milliseconds since 1970. */
+/** Stored access policy. What is undefined, the SAS has to say. Times in milliseconds since 1970. */
 export interface StoredAccessPolicy {
   readonly id: string;
   readonly startMs?: number | undefined;

@@ -102,7 +102,7 @@ export class ExtentNodeRole implements Role {
   #preparing: Promise<void> | undefined;
   #ready = false;
   #waitingFor = "its disk";
-  /** Reason why it will never serve. */
+  /** Reason why the node will never serve; undefined: there is none. */
   #refusing: Failed | undefined;
   #recovered: Readonly<Record<string, unknown>> = {};
   #rate = { atMs: 0, appends: 0, perSecond: 0 };

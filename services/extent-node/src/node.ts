@@ -51,7 +51,7 @@ export class Node {
   readonly config: ExtentNodeConfig;
   readonly identity: NodeIdentity;
   readonly incarnation: number;
-  /** Where others reach it. */
+  /** Address at which others reach the node. */
   readonly address: string;
   readonly journal: Journal;
   readonly store: ExtentStore;

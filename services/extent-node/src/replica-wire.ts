@@ -1,4 +1,4 @@
-/** A replica as the wire describes it. */
+/** Converts a replica to its form on the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Creation, ReplicaState as State } from "@stamp/extent";
 import { type ExtentReplicaSchema, ReplicaState, toWire } from "@stamp/wire";

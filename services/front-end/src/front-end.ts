@@ -81,7 +81,7 @@ export interface Outside {
   /** Makes the verifier of the configured issuer's tokens. */
   readonly issuerOf?: IssuerOf;
   readonly http?: HttpClient;
-  /** Absent: the partition manager is asked. */
+  /** Returns the Last Sync Time of an account (default: asks the partition manager). */
   readonly lastSyncMs?: LastSyncMs;
   /** True to ask processes of other hosts every second: whether they answer, and for their clocks. */
   readonly watchesHosts?: boolean;

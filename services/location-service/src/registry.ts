@@ -67,12 +67,12 @@ export class Registry {
     return held?.kind === "account" ? held.record : undefined;
   }
 
-  /** In order of their names. */
+  /** Records of the stamps, in the order of their names. */
   get stamps(): StampRecord[] {
     return sorted([...this.#held.values()].flatMap(({ record }) => (record.kind === "stamp" ? [record.record] : [])));
   }
 
-  /** In order of their names. */
+  /** Records of the accounts, in the order of their names. */
   get accounts(): AccountRecord[] {
     return sorted([...this.#held.values()].flatMap(({ record }) => (record.kind === "account" ? [record.record] : [])));
   }
@@ -84,7 +84,7 @@ export class Registry {
     return result;
   }
 
-  /** In a turn: makes the records durable together. Each was decided by what memory has of it. */
+  /** Makes records durable together, in turn. Each was decided by what memory has of it. */
   async put(records: readonly LocationRecord[]): Promise<Outcome<void>> {
     const { metadata, fence, checksum, timeoutMs, end } = this.#options;
     const keyed = records.map((record) => ({ record, key: keyOf(record) }));

@@ -181,7 +181,7 @@ export class StampLink {
     return this.#onAccounts((client, options) => client.listDiverged({ account, marker }, options));
   }
 
-  /** Deletes such a page. */
+  /** Deletes a page of a report of a deposed primary. */
   forgetDiverged(account: string, marker: string): Promise<Outcome<ForgetDivergedResponse>> {
     return this.#onAccounts((client, options) => client.forgetDiverged({ account, marker }, options));
   }
@@ -242,7 +242,7 @@ export class StampLink {
     return this.#named(answer, lacks);
   }
 
-  /** Failures say which stamp they are of. */
+  /** Adds the stamp's name to a failure. */
   #named<T>(outcome: Outcome<T>, lacks = "knows no second stamp of an account"): Outcome<T> {
     if (outcome.ok) return outcome;
     if (outcome.failure.reason === "unknownMethod") {

@@ -246,7 +246,7 @@ export class Stamps {
     return { ...placementLimits, refuseAbove: this.#options.config.refuseAboveUsed };
   }
 
-  /** Every stamp, as placement looks at it. */
+  /** All stamps, as the placement of accounts needs them. */
   get placed(): PlacedStamp[] {
     return this.#options.registry.stamps.map(({ name, location, state }) => {
       const capacity = this.#seen.get(name)?.capacity;

@@ -36,7 +36,7 @@ interface Waiting {
   readonly alone: boolean;
   /** True if it asks to record something. Others write only if they find that a lease has ended. */
   readonly writes: boolean;
-  /** Bounds of what it may write. */
+  /** Bounds of the rows that the request may write. */
   readonly size: GroupSize;
   judge(turn: Turn): Promise<void>;
   answer(written: Outcome<void>): void;
@@ -46,7 +46,7 @@ interface Waiting {
 interface Undecided {
   readonly turn: GroupTurn;
   readonly judged: readonly Waiting[];
-  /** Reason why whatever needs it is refused. */
+  /** Failure of whatever needs the undecided batch. */
   readonly failure: Failed;
 }
 

@@ -10,7 +10,7 @@ export interface Watched {
   readonly leases: LeaseTable;
   /** Time by the monotonic clock. */
   readonly nowMs: () => number;
-  /** Identity of this start. */
+  /** Id of this start of the lock service. */
   readonly instance: string;
 }
 

@@ -168,7 +168,7 @@ export class LockServiceRole implements Role {
     await this.#identity?.close();
   }
 
-  /** Without a marker every record is looked at. LevelDB opens for it, but nothing is put. */
+  /** Looks at the store. Without a marker it looks at every record; that opens LevelDB and puts nothing. */
   async #look(marked: boolean): Promise<Outcome<void>> {
     if (marked || this.#shared !== undefined) return ok();
     const kv = await this.#world.keyValue.open(metadataStoreName);

@@ -22,7 +22,7 @@ const changesBytesMax = 4 << 20;
 /** Where the handlers find the opened store; refused with `notReady` and the reason while there is none. */
 export interface OpenStore {
   readonly stampId: string;
-  /** Identity of this start. */
+  /** Id of this start of the lock service. */
   readonly instance: string;
   readonly committer: Committer;
   /** Leases that waits for news look at. Answers do not come from here: they are judged in a turn of the committer. */

@@ -53,7 +53,7 @@ export class Garbage {
     this.#rounds = new Rounds(() => term.state.garbage(), looksPerTickMax);
   }
 
-  /** Called every tick. */
+  /** Deletes what is old enough. Called every tick. */
   async tick(): Promise<void> {
     if (this.#busy) return;
     this.#busy = true;

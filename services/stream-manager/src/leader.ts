@@ -126,7 +126,7 @@ export class Leader {
     return this.#ended.signal.aborted || !this.#keeper.holds() ? undefined : this.#serving;
   }
 
-  /** For people: what it waits for while it does not serve. */
+  /** Text for people: what the leader waits for while it does not serve. */
   get waitingFor(): string {
     if (this.#takeBack !== undefined)
       return `extent nodes, to tell which extents began after the copy of the metadata: ${this.#takeBack.absent.join(", ")}`;

@@ -42,7 +42,7 @@ export class SentDeletions {
     if (sent?.size === 0) this.#sent.delete(id);
   }
 
-  /** True: a deletion of the fragment was sent, and may arrive yet. */
+  /** True if a deletion of the fragment was sent and may still arrive. */
   mayArrive(id: ExtentId, place: FragmentPlace): boolean {
     return this.#sent.get(id)?.has(keyOf(place)) ?? false;
   }

@@ -102,7 +102,7 @@ export function checkSasUse(sas: Sas, terms: SasTerms, use: SasUse): Parsed<void
   return parsed(undefined);
 }
 
-/** Whether it is enough for the operation. */
+/** Refuses if the signature does not allow the operation. */
 export function checkSasOperation(sas: Sas, terms: SasTerms, needs: OperationAuthorization): Parsed<void> {
   if (sas.kind === "account" && ![...needs.resourceType].some((type) => sas.fields.srt.includes(type))) {
     return rejected("AuthorizationResourceTypeMismatch");

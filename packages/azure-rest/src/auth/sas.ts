@@ -24,7 +24,7 @@ export interface Sas {
   /** `sv`; "" before 2012-02-12. */
   readonly version: string;
   readonly signature: Uint8Array;
-  /** Undefined: from the stored access policy, or no limit (`startMs`). */
+  /** Permission letters; undefined: those of the stored access policy. */
   readonly permissions: string | undefined;
   readonly startMs: number | undefined;
   readonly expiryMs: number | undefined;
@@ -42,7 +42,7 @@ export const sasFieldCharactersMax = 4096;
 const refused = (detail: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
   rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
 
-/** Whether the query has a signature in it. */
+/** True if the query holds a signature. */
 export const hasSas = (query: Query): boolean => query.has("sig");
 
 export function parseSas(query: Query): Parsed<Sas> {

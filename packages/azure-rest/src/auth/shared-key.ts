@@ -106,7 +106,7 @@ export const clockSkewMs: number = 15 * 60 * 1000;
 export interface SignatureCheck {
   readonly parts: SignedParts;
   readonly authorization: SharedKeyAuthorization;
-  /** Decoded; any of them will do. */
+  /** Account keys, decoded. A signature by any of them counts. */
   readonly keys: readonly Uint8Array[];
   readonly nowMs: number;
   readonly hmacSha256: HmacSha256;
@@ -146,10 +146,10 @@ function fits(check: SignatureCheck, text: string): boolean {
 }
 
 export interface RequestToSign {
-  /** Default: blob. */
+  /** Service that the request goes to (default: blob). */
   readonly service?: ServiceName;
   readonly method: string;
-  /** Path and query as they will be sent. */
+  /** Path and query as the request will have them. */
   readonly target: string;
   /** Lower-case names, with everything that will be sent but Authorization and x-ms-date. */
   readonly headers: HttpHeaders;

@@ -9,7 +9,7 @@ import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } f
 import { element } from "../xml/xml-text.ts";
 import type { Sas } from "./sas.ts";
 
-/** Undefined fields are left to the SAS. */
+/** Stored access policy of a container, queue or table. What is undefined, the SAS has to say. */
 export interface SignedIdentifier {
   readonly id: string;
   readonly startMs?: number | undefined;
@@ -81,7 +81,7 @@ export function signedIdentifiersXml(identifiers: readonly SignedIdentifier[]): 
   return `${text}</SignedIdentifiers>`;
 }
 
-/** Permissions of a SAS, and their time. */
+/** Permissions and times that a SAS or its stored policy grants. */
 export interface SasTerms {
   readonly permissions: string;
   readonly startMs: number | undefined;

@@ -19,7 +19,7 @@ export interface BatchRequest {
   /** Content-ID of the part; the answer repeats it. */
   readonly contentId: string | undefined;
   readonly method: string;
-  /** Path and query. */
+  /** Path and query of the inner request. */
   readonly target: string;
   /** Names in lower case. */
   readonly headers: HttpHeaders;

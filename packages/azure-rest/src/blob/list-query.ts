@@ -10,11 +10,11 @@ export const listResultsMax = 5000;
 
 export interface ListQuery {
   readonly prefix: string;
-  /** Empty: flat. */
+  /** Delimiter between levels of names; empty: the list is flat. */
   readonly delimiter: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
-  /** False: the marker is what the request names to start from, if it is not empty. */
+  /** True if the marker continues an earlier page; false: it is a name to start from, unless it is empty. */
   readonly isContinued: boolean;
   /** Snapshot, version or incarnation from which the first name goes on; 0 begins with its first. */
   readonly markerStamp: number;

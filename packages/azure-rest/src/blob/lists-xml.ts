@@ -12,7 +12,7 @@ import type { ShownCopy } from "./sources/copy-headers.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
-/** A lease as it is now. */
+/** Lease of a blob or container, as lists and properties show it. */
 export interface LeaseShown {
   readonly state: string;
   readonly status: string;
@@ -22,21 +22,21 @@ export interface LeaseShown {
 
 export interface ListedContainer extends ContainerScope {
   readonly name: string;
-  /** ETag in quotes. */
+  /** ETag of the container, in quotes. */
   readonly etag: string;
   readonly lastModifiedMs: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly publicAccess: string;
   readonly incarnation: number;
   readonly lease: LeaseShown;
-  /** Deleted, and kept. */
+  /** Time of a soft deletion, in milliseconds since 1970; undefined: the container is not deleted. */
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;
 }
 
 export interface ListedBlobProperties {
   readonly name: string;
-  /** ETag in quotes. */
+  /** ETag of the blob, in quotes. */
   readonly etag: string;
   readonly lastModifiedMs: number;
   readonly createdMs: number;
@@ -71,11 +71,11 @@ export interface ListedBlobProperties {
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
-  /** Encryption scope that it is encrypted under. */
+  /** Encryption scope of the blob's content; undefined: none. */
   readonly encryptionScope?: string | undefined;
   /** Owner and access control of a file or directory that has some of its own, as pathAccessText writes them. */
   readonly pathAccess?: string | undefined;
-  /** Undefined: a blob of an account without directories. */
+  /** Kind of the entry in an account with directories; undefined in other accounts. */
   readonly resourceType?: "file" | "directory" | undefined;
   /** The copy that made the blob, or makes it. */
   readonly copy?: ShownCopy | undefined;

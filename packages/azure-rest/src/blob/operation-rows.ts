@@ -92,7 +92,7 @@ export interface BlobOperationRow {
   readonly conditions?: readonly string[];
   /** Names of headers that only some operations take. */
   readonly headers?: readonly string[];
-  /** Snapshots and versions have it too. */
+  /** True if snapshots and versions have this operation, too. */
   readonly ofStates?: true;
   /** True if its content comes from a URL: it takes the headers of a source. */
   readonly copies?: true;

@@ -20,7 +20,7 @@ const notServed: Readonly<Record<string, Row>> = {
   "blob POST comp=query": later("Query Blob Contents"),
 };
 
-/** Request as the rows have it, and its row. */
+/** All requests of the service, each with its row. */
 const all: readonly (readonly [request: string, row: Row])[] = [
   ...blobOperationNames.flatMap((operation) => blobOperations[operation].requests.map((request) => [request, { operation }] as const)),
   ...Object.entries(notServed),
@@ -45,7 +45,7 @@ function rowsFor(resource: Resource): Readonly<Record<string, Row>> {
   return rows;
 }
 
-/** Returns the resource, and what follows it. */
+/** Returns the resource, and the method and parameters that follow it. */
 function split(request: string): readonly [resource: string, key: string] {
   const space = request.indexOf(" ");
   return [request.slice(0, space), request.slice(space + 1)];
@@ -86,13 +86,13 @@ function rowKey(method: string, target: Target): string {
 export interface BlobRequest {
   readonly title: string;
   readonly resource: "service" | "container" | "blob";
-  /** `PUT comp=page` */
+  /** Method and parameters, e.g. `PUT comp=page`. */
   readonly request: string;
-  /** False: refused with 501. */
+  /** True if the operation is served; false: it is refused with 501. */
   readonly served: boolean;
 }
 
-/** In one word as in two: PutBlockList is Put Block List. */
+/** Title of the operation in the reference, with spaces: PutBlockList is "Put Block List". */
 const titleOf = (row: Row): string => ("operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : row.feature);
 
 /** Returns every row of the tables; of requests for any of the three resources, as one for the service. */

@@ -3,7 +3,7 @@ import { element } from "../xml/xml-text.ts";
 
 export interface ListedPageRange {
   readonly startBytes: number;
-  /** Exclusive. */
+  /** End of the range in bytes, exclusive. */
   readonly endBytes: number;
   readonly cleared: boolean;
 }

@@ -30,7 +30,7 @@ export function parseBlobResource({ resource, query, older }: Target): Parsed<Bl
   );
 }
 
-/** The path divided as it came, then decoded. */
+/** Splits the path as the client wrote it, and decodes the parts. */
 function literalResource(resource: string, query: Query): Parsed<BlobResource> {
   const slash = resource.indexOf("/");
   const first = decodePercent(slash < 0 ? resource : resource.slice(0, slash));

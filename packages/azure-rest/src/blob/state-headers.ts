@@ -65,7 +65,7 @@ export function requiredLegalHold(headers: HttpHeaders): Parsed<boolean> {
 /** State that a request sets on the blob that it makes. */
 export interface NewBlobStateHeaders {
   readonly tags: Tags;
-  /** Empty: the account's default. */
+  /** Access tier of the blob; empty: the account's default. */
   readonly accessTier: string;
   readonly immutability: ImmutabilityHeaders | undefined;
   readonly legalHold: boolean;

@@ -37,7 +37,7 @@ export function checkMessageText(text: string): Parsed<string> {
 export interface ShownMessage {
   readonly messageId: string;
   readonly insertedMs: number;
-  /** Undefined: never. */
+  /** Time at which the message expires, in milliseconds since 1970; undefined: never. */
   readonly expiresMs: number | undefined;
   readonly dequeueCount: number;
   readonly popReceipt: string;

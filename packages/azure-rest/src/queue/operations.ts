@@ -93,7 +93,7 @@ function peekOf({ query }: Target): Parsed<QueueOperationName> {
 export interface QueueRequest {
   readonly title: string;
   readonly resource: "service" | "queue" | "messages" | "message";
-  /** `PUT comp=metadata` */
+  /** Method and parameters, e.g. `PUT comp=metadata`. */
   readonly request: string;
   readonly served: boolean;
 }

@@ -58,7 +58,7 @@ export function parseTakeTimeout(query: Query): Parsed<number> {
 
 export interface PutTimes {
   readonly visibilityTimeoutSeconds: number;
-  /** -1: for ever. */
+  /** Time to live of the message, in seconds; -1: for ever. */
   readonly timeToLiveSeconds: number;
 }
 

@@ -4,7 +4,7 @@ import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodePercent, type Target } from "../target.ts";
 
 export interface QueueResource {
-  /** Undefined: the account itself. */
+  /** Name of the queue; undefined: the request is about the account. */
   readonly queue?: string;
   /** The messages of the queue, or the one that `messageId` names. */
   readonly messages?: true;

@@ -70,7 +70,7 @@ function readRoot(node: XmlElement, service: ServiceName, changes: Changes): Par
   }
 }
 
-/** Without `absent` it must be there. */
+/** Reads a boolean element. Refuses if the element is missing, unless `absent` gives its value. */
 function booleanIn(node: XmlElement, name: string, absent?: boolean): Parsed<boolean> {
   const text = childText(node, name);
   if (text === undefined) return absent === undefined ? missingNode(name) : parsed(absent);

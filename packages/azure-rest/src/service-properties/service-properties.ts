@@ -7,7 +7,7 @@ import { type Failed, newerFormat, refused } from "@stamp/base";
 
 export interface RetentionPolicy {
   readonly enabled: boolean;
-  /** 1 to 365, when enabled. */
+  /** Number of days, 1 to 365; only if the policy is enabled. */
   readonly days?: number;
 }
 

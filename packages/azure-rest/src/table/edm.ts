@@ -17,7 +17,7 @@ export interface EdmProperty extends EdmValue {
 
 export type EdmType = "bool" | "binary" | "string" | "DateTime" | "double" | "GUID" | "int32" | "int64";
 
-/** Types as OData names them. */
+/** Names of the types in OData. */
 export const edmNames: Readonly<Record<EdmType, string>> = {
   bool: "Edm.Boolean",
   binary: "Edm.Binary",

@@ -9,7 +9,7 @@ import { toBase64 } from "../base64.ts";
 import { doubleJson, type EdmType, edmNames, formatDateTime, formatGuid } from "./edm.ts";
 import { annotated, type EntitiesJson, type JsonForm, quoted, typeSuffix } from "./entity-json.ts";
 
-/** One property of a row. */
+/** Property of a stored row. */
 export interface StoredProperty {
   readonly name: string;
   readonly type: EdmType;
@@ -27,10 +27,10 @@ export interface StoredEntity {
   readonly partitionKey: string;
   /** True if the PartitionKey is that of the entity before. */
   readonly isSamePartition: boolean;
-  /** Where a row key lies that JSON has as it is. */
+  /** Offset of a row key that needs no escape in JSON. */
   readonly rowKeyStart: number;
   readonly rowKeyEnd: number;
-  /** Any other row key. */
+  /** Row key that needs escapes in JSON; undefined: `rowKeyStart` says where it lies. */
   readonly rowKeyText: string | undefined;
   /** Time in whole milliseconds since 1970, and the rest of it in 100 ns. */
   readonly timestampMs: number;
@@ -39,7 +39,7 @@ export interface StoredEntity {
   property(index: number): StoredProperty;
 }
 
-/** Bytes that are written one behind the other. */
+/** Receiver of bytes, which are written one piece behind the other. */
 export interface ByteSink {
   readonly bytes: Uint8Array;
   /** Number of bytes that are written. */

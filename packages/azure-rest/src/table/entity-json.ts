@@ -183,7 +183,7 @@ export interface JsonForm {
 /** Returns the text as JSON, in quotes. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
-/** Returns a key as it stands in a URL. */
+/** Returns a key as URLs of entities have it: quotes doubled, then encoded. */
 const urlKey = (key: string): string => encodeURIComponent(key.replaceAll("'", "''"));
 
 /** Returns `table(PartitionKey='…',RowKey='…')` */

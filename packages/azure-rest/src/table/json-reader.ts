@@ -4,7 +4,7 @@
  */
 export type JsonScalar =
   | { readonly kind: "string"; readonly value: string }
-  /** Number as it was written. */
+  /** Number, as the text spells it. */
   | { readonly kind: "number"; readonly text: string }
   | { readonly kind: "boolean"; readonly value: boolean }
   | { readonly kind: "null" };

@@ -28,7 +28,7 @@ export function checkKey(name: "PartitionKey" | "RowKey", value: string): Parsed
   return parsed(value);
 }
 
-/** Identifiers as C# has them. */
+/** Identifier by the rules of C#: names of properties. */
 const identifier = /^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]*$/u;
 
 export function checkPropertyName(name: string): Parsed<string> {

@@ -9,7 +9,7 @@ export const selectMax = 255;
 
 export interface TableQuery {
   readonly filter: readonly FilterStep[];
-  /** Empty: everything. */
+  /** Names of the properties that are shown; empty: all. */
   readonly select: readonly string[];
   /** Number of entities or tables in the page, at most. 0: an empty page. */
   readonly top: number;

@@ -6,11 +6,11 @@ import { decodePercent, type Query, queryValue } from "../target.ts";
 export type TableResource =
   | { readonly kind: "service" }
   | { readonly kind: "batch" }
-  /** `Tables` */
+  /** Resource `Tables`: the list of tables. */
   | { readonly kind: "tables" }
-  /** `Tables('name')` */
+  /** Resource `Tables('name')`: one table. */
   | { readonly kind: "table"; readonly table: string }
-  /** `name` or `name()` */
+  /** Resource `name` or `name()`: the entities of a table. */
   | { readonly kind: "entities"; readonly table: string }
   /** `name(PartitionKey='…',RowKey='…')` */
   | { readonly kind: "entity"; readonly table: string; readonly partitionKey: string; readonly rowKey: string };

@@ -14,7 +14,7 @@ export const xmlElementsMax = 10_000;
 const listed: ReadonlySet<string> = new Set(["SignedIdentifier", "CorsRule", "Tag", "PageRange", "ClearRange"]);
 
 export interface XmlElement {
-  /** Name with its prefix, if it has one. */
+  /** Name of the element, with its prefix if it has one. */
   readonly name: string;
   readonly children: readonly XmlElement[];
   /** Text of the element itself, not of its children. */

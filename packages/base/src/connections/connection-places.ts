@@ -13,7 +13,7 @@ export interface PlacesOptions {
 }
 
 interface Of<C> {
-  /** Oldest first. */
+  /** Idle connections, the one that was idle first in front. */
   readonly idle: Set<C>;
   readonly busy: Set<C>;
 }

@@ -9,7 +9,7 @@ import type { Outcome } from "../failure.ts";
 import { ok, refused } from "../failure.ts";
 import { type FormatName, newerFormat } from "../formats.ts";
 
-/** crc32c, as the Digest port computes it. */
+/** Function that computes crc32c as the Digest port does. */
 export type Checksum = (bytes: Uint8Array) => number;
 
 const headerBytes = 2;

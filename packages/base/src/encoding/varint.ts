@@ -124,7 +124,7 @@ export class ByteWriter {
     this.#length += written;
   }
 
-  /** Begins anew with the room that it has. */
+  /** Empties the writer and keeps its buffer. */
   clear(): void {
     this.#length = 0;
   }

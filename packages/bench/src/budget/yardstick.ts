@@ -70,7 +70,7 @@ for (const file of files) {
   await file.datasync();
 }
 const log = new Log(files);
-/** Bodies of answers, by their length. */
+/** Bodies of answers, by their length in bytes. */
 const held = new Map<string, Buffer>();
 
 const server = createServer(async (request, response) => {

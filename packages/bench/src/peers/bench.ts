@@ -15,7 +15,7 @@ import { byProcessOf, cpuOf, lineOf, markdownOf, type Row, rate } from "./table.
 
 export interface PeersOptions {
   readonly targets: readonly TargetName[];
-  /** Some of `cases`. */
+  /** Cases that run, some of `cases`. */
   readonly chosen: readonly BenchCase[];
   readonly seconds: number;
   readonly rounds: number;

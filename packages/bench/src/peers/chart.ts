@@ -10,7 +10,7 @@ const left = 250;
 const width = 760;
 const right = width - 60;
 const top = 40;
-/** Ends of the scale. */
+/** Least and largest ratio on the scale of the chart. */
 const [least, most] = [0.1, 20];
 const ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
 

@@ -120,7 +120,7 @@ async function profileOne(status: ClusterStatus, folder: string, scenario: strin
 
 const pause = (ms: number): Promise<void> => new Promise((passed) => setTimeout(passed, ms));
 
-/** Waits for the profile, and takes it away. */
+/** Waits for the file of the profile, reads it and deletes it. */
 async function profileOf(path: string): Promise<Profile> {
   for (let waitedMs = 0; !existsSync(path); waitedMs += 50) {
     if (waitedMs > writtenTimeoutMs) throw new Error(`no profile was written: ${path}`);

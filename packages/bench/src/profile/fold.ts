@@ -14,7 +14,7 @@ export interface Profile {
 export interface Folded {
   /** Samples by role, function and file: `front-end`, `encode`, codec.ts. Garbage collection has a row of its own in each role. */
   readonly functions: ReadonlyMap<string, number>;
-  /** Sum of `functions`. */
+  /** Processor time of all functions, in milliseconds. */
   readonly busy: number;
   /** Samples in which the process waited for events. */
   readonly idle: number;

@@ -1,4 +1,4 @@
-/** Every scenario, by name. */
+/** All scenarios, by their names. */
 import { blobScenarios } from "./blobs.ts";
 import { queueScenarios } from "./queues.ts";
 import type { Scenario, Scenarios, Space } from "./scenario.ts";

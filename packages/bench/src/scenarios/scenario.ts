@@ -8,7 +8,7 @@ export interface Scenario {
   readonly name: string;
   /** Bytes of content that one operation moves; 0 where they are not what matters. */
   readonly contentBytes: number;
-  /** Work of the budget's yardstick beside it. */
+  /** Operation of the yardstick that the budget compares the scenario with. */
   readonly like: { readonly method: "PUT" | "GET"; readonly bytes: number };
   /** There is only so much to do: little of it goes to the warm-up. */
   readonly isLimited?: true;
@@ -27,7 +27,7 @@ export interface Scenarios {
 export interface Space {
   /** Container and start of table and queue names: the same for all processes of one run. */
   readonly shared: string;
-  /** Differs in each process. */
+  /** Name that differs in each process. */
   readonly own: string;
 }
 

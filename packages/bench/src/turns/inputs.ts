@@ -15,7 +15,7 @@ export interface Input {
   readonly status: number | false;
   /** Called before each attempt; not measured. */
   readonly ready?: (attempt: number) => Promise<unknown>;
-  /** Once. */
+  /** Prepares the stamp once, before the first request. */
   readonly prepare?: () => Promise<void>;
   readonly ask: (attempt: number) => Promise<TurnsAnswer>;
 }

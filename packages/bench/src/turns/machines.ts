@@ -20,7 +20,7 @@ import { PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 
 export interface MachineInput {
   readonly name: string;
-  /** Role of the process that does it in a stamp. */
+  /** Role of the process that runs the machine in a stamp. */
   readonly role: string;
   /** Makes the state that the work begins from, which is not measured. Returns the work. */
   readonly prepare: () => () => unknown;

@@ -17,7 +17,7 @@ export interface TurnRow {
   readonly turns: LongestTurns;
   /** Longest turn by process, in times of the calibration loop; the least of the tries. */
   readonly ratios: LongestTurns;
-  /** The largest of `ratios`. */
+  /** Largest of `ratios`. */
   readonly ratio: number;
   readonly tries: number;
 }

@@ -75,7 +75,7 @@ export class RangeInputs {
     return this.#call("PUT", `/${container}/folder-${at % folders}/blob-${at}`, headers, Buffer.alloc(100, at));
   }
 
-  /** Until the rows of the container are deleted, in all ranges. */
+  /** Collects until the rows of the container are deleted in all ranges. */
   async #collect(): Promise<TurnsAnswer> {
     let rows = 0;
     for (let looks = 0; looks < collectionsMax && rows < this.#blobs; looks++) {

@@ -130,12 +130,12 @@ function whereOf(command: Command): LocationOptions {
   return { at: at ?? there.at, secretFile: secretFile ?? there.secretFile };
 }
 
-/** Place of a new account. */
+/** Location and stamp for a new account. */
 interface NewPlace {
   readonly location: string;
-  /** Location of its copy; empty: it has none. */
+  /** Location of the account's copy; empty: the account has none. */
   readonly second: string;
-  /** True: queues are copied, too. */
+  /** True if the account's queues are copied, too. */
   readonly withQueues: boolean;
 }
 
@@ -198,7 +198,7 @@ export async function onLocation<T>(
   }
 }
 
-/** For whom a location is new, or who forgot to say where it is. */
+/** Error for a command that names no location service, and what to say instead. */
 const noLocation = (at: string): string =>
   `No location service runs at ${at}. It knows which of several stamps has which account; a stamp alone has none, and no copies of accounts. ` +
   "Stamps of one folder (./stamp up --stamps N): --data FOLDER; elsewhere: --at HOST:PORT --secret-file FILE (docs/guides/locations.md)";

@@ -126,7 +126,7 @@ export async function makePeerCertificate(authority: PemPair, name: PeerName, no
   return { certificate: `${certificate.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
 }
 
-/** Static websites have a suffix of their own. */
+/** Services with a host suffix of their own; static websites have one, too. */
 const services = ["blob", "queue", "table", "web"] as const;
 
 /**

@@ -28,16 +28,16 @@ const schemas: Readonly<Record<RoleName, () => Promise<Schema>>> = {
   "front-end": async () => (await import("@stamp/front-end")).frontEndConfigSchema,
 };
 
-/** Each process of a role has its own. */
+/** Keys that differ in each process of a role. */
 const ofEachProcess: ReadonlySet<string> = new Set(["name", "listen", "advertise", "http", "dataDir", "lockService"]);
 /** Keys of every process, in no role's schema. */
 const ofAll: ReadonlySet<string> = new Set(["logLevel"]);
-/** Not shown: they hold keys. */
+/** Keys whose values are not shown, because they hold secrets. */
 const secret: ReadonlySet<string> = new Set(["accounts", "masterKey", "masterKeyCommand"]);
 
 export interface RoleSetting {
   readonly key: string;
-  /** Value as the processes have it. */
+  /** Value that the processes have. */
   readonly value: string;
   readonly byDefault: string;
   readonly meaning: string;

@@ -105,6 +105,6 @@ export const refuseInitOfSeveral = ({ initFile }: ClusterConfig, command: Comman
   throw new CommandError("--init FILE is for one stamp: start each with its own --data and --init, or leave --stamps out", exitCodes.usage);
 };
 
-/** For `up`, when it has stopped what it started. */
+/** Error of `up` after it has stopped what it started. */
 export const initError = (why: string): CommandError =>
   new CommandError(`the init file can't be applied, and the cluster is stopped again: ${why}`, exitCodes.initFailed);

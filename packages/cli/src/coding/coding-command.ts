@@ -15,7 +15,7 @@ import { addStrays } from "./strays-command.ts";
 
 const pollMs = 500;
 const pageExtents = 1_000;
-/** For reading the fragments of a gibibyte on busy disks, in milliseconds. */
+/** Timeout for reading the fragments of a gibibyte on busy disks, in milliseconds. */
 const adoptTimeoutMs = 600_000;
 /** Time that the policy gets to look at all extents before --wait believes that nothing waits. */
 const lookMs = 15_000;

@@ -9,7 +9,7 @@ import { fsckRunning } from "../fsck/fsck-command.ts";
 
 export interface DamageStep {
   readonly damage: string;
-  /** Words of fsck. */
+  /** Lines that fsck printed. */
   readonly said: readonly string[];
   /** Time from the end of fsck until it finds nothing any more, in milliseconds. */
   readonly mendedAfterMs: number | undefined;

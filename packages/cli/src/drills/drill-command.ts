@@ -51,7 +51,7 @@ export function addDrill(program: Command): void {
   addRun(drill);
 }
 
-/** Null for a drill that has a judgement of its own. */
+/** Returns the longest time that the drill allows, in milliseconds; null for a drill that judges by itself. */
 const aimOf = (drill: object): number | null => ("holdUpAimMs" in drill ? Number(drill.holdUpAimMs) : null);
 
 interface RunOptions {

@@ -43,13 +43,13 @@ export interface NodeReplica {
   readonly version?: number;
   /** Found on the node itself: files, checksums. */
   readonly problems: readonly string[];
-  /** This very check found that it is damaged. */
+  /** True if this check found the damage itself. */
   readonly foundNow: boolean;
 }
 
 export interface NodeView {
   readonly node: string;
-  /** Why nothing is known of it. */
+  /** Reason why the node's replicas are not known. */
   readonly unreached: string | undefined;
   readonly replicas: ReadonlyMap<number, NodeReplica>;
   readonly fragments: readonly NodeFragment[];

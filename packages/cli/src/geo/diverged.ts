@@ -19,9 +19,9 @@ import { type LocationClient, locationAt } from "./operation.ts";
 
 /** Report of what only one stamp had of an account. */
 export interface Report {
-  /** False: the stamp still makes it. */
+  /** True if the report is complete; false: the stamp still makes it. */
   readonly complete: boolean;
-  /** Why it does not go on; empty: it does. */
+  /** Reason why the report makes no progress; empty: it does. */
   readonly trouble: string;
   readonly rows: readonly DivergedRow[];
 }
@@ -103,7 +103,7 @@ function rowFacts(account: string, row: DivergedRow) {
   return { ...facts, partitionKey, rowKey, entity: entityOf(account, row) };
 }
 
-/** Null for a deletion. */
+/** Returns the entity of a written row; null for a deletion. */
 function entityOf(account: string, { name, deleted, entity }: DivergedRow): unknown {
   if (deleted || entity?.key === undefined) return null;
   const properties = entity.properties.map(propertyFromWire).filter((property) => property !== undefined);
@@ -119,7 +119,7 @@ function writtenAt({ deleted, entity, modifiedMs }: DivergedRow): string | undef
   return deleted || entity?.key === undefined ? undefined : new Date(Number(entity.timestamp / 10_000n)).toISOString();
 }
 
-/** Kinds of rows of queues. */
+/** Kinds of rows that belong to queues. */
 const ofQueue: ReadonlySet<string> = new Set(["queue", "message", "message-part"]);
 
 /** A blob or message has many rows: those of its parts are told only if nothing else of the blob or queue is, and once. */

@@ -72,7 +72,7 @@ export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
     lastSync: lastSyncMs === undefined ? null : new Date(Number(lastSyncMs)).toISOString(),
     pendingOperations: pendingCommits === undefined ? null : Number(pendingCommits),
     pendingBytes: pendingCommits === undefined ? null : Number(shipping.pendingBytes),
-    /** By how much the backlog became smaller in a second, over the last minute. */
+    /** Commits per second by which the backlog became smaller, over the last minute. */
     caughtUpOperationsPerSecond: pendingCommits === undefined ? null : shipping.caughtUpCommitsPerSecond,
     caughtUpBytesPerSecond: pendingCommits === undefined ? null : shipping.caughtUpBytesPerSecond,
     /** Operations that clients write, and that the copy acknowledges, in a second. New writes do not lower the latter. */
@@ -80,7 +80,7 @@ export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
     writtenBytesPerSecond: rates?.writtenBytes ?? null,
     shippedOperationsPerSecond: rates?.shippedCommits ?? null,
     shippedBytesPerSecond: rates?.shippedBytes ?? null,
-    /** Null: the backlog does not become smaller. */
+    /** Seconds until the backlog is gone; null: it does not become smaller. */
     pendingSecondsLeft: secondsLeft(pendingCommits, shipping.caughtUpCommitsPerSecond),
     seedingPercent: shipping.complete || isSeeded ? 100 : percent,
     seedingBytesPerSecond: rate,

@@ -128,7 +128,7 @@ interface Failover {
   readonly acceptLoss: boolean;
   /** Stamp that must have the copy; empty if any may. */
   readonly stamp: string;
-  /** True: a planned failover is begun also if it is likely to be given up. */
+  /** True to begin a planned failover that is likely to be given up. */
   readonly anyway: boolean;
 }
 

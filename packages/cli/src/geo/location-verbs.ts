@@ -1,4 +1,4 @@
-/** `stamp location`: all its commands. */
+/** All subcommands of `stamp location`. */
 import type { Command } from "commander";
 import { addLocation } from "../accounts/location-command.ts";
 import { addLocationRebalance } from "./rebalance-locations.ts";

@@ -24,7 +24,7 @@ export interface WantedOperation {
   readonly begin: (client: LocationClient) => Promise<Outcome<LocatedAccount>>;
   /** True if the account is as the operation was to make it. `begun`: the account when the operation was recorded. */
   readonly reached: (account: LocatedAccount, begun: LocatedAccount) => boolean;
-  /** True: the account's queues are to be copied, too. */
+  /** True to copy the account's queues, too. */
   readonly withQueues?: boolean;
   /** True: the command ends as soon as that is reached, though the operation goes on with what it does afterwards. */
   readonly endsWhenReached?: boolean;

@@ -45,7 +45,7 @@ export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "stat
 }
 
 export interface ProcessFacts extends ProcessStatus {
-  /** Undefined if it did not answer before the deadline. */
+  /** Answer of the process; undefined: none before the deadline. */
   readonly answer: ProcessAnswer | undefined;
   /** Why there is no answer, in words; empty if there is one. */
   readonly silence: string;
@@ -62,7 +62,7 @@ export type Absence = "gone" | "refused" | "late";
 /** Secret that this command proves. */
 export interface AskerFacts {
   readonly secretFile: string;
-  /** Why the file can't be used; empty if it can. */
+  /** Reason why the file can't be used; empty: it can. */
   readonly problem: string;
   /** True if the secret can't be read: then each call ends before it is made. */
   readonly isMute: boolean;
@@ -90,12 +90,12 @@ export interface CommandPlace {
 export interface StreamLayerFacts {
   readonly nodes: readonly NodeInfo[];
   readonly repair: RepairStatus | undefined;
-  /** Absent if the stream manager is of a release before feature levels. */
+  /** Feature level of the stamp; undefined: the stream manager is of a release before feature levels. */
   readonly level?: FeatureLevelStatus | undefined;
   readonly quarantine: readonly QuarantinedReplica[];
-  /** The first 200. */
+  /** First 200 streams. */
   readonly streams: readonly StreamInfo[];
-  /** The first 200. */
+  /** First 200 extents. */
   readonly extents: readonly ExtentInfo[];
   readonly more: { readonly streams: boolean; readonly extents: boolean };
 }
@@ -138,7 +138,7 @@ export interface TlsFacts {
   readonly certificate: string;
   /** When it ends, in milliseconds since 1970; undefined if it can't be read. */
   readonly endsAtMs: number | undefined;
-  /** Why it can't be read; empty if it can. */
+  /** Reason why the certificate can't be read; empty: it can. */
   readonly problem: string;
 }
 
@@ -153,9 +153,9 @@ export interface StampFacts {
   readonly place: CommandPlace;
   readonly cluster: Pick<ClusterStatus, "dataDir" | "endpoints" | "connectionString" | "lockService" | "problems">;
   readonly processes: readonly ProcessFacts[];
-  /** Undefined if no stream manager that leads answered. */
+  /** Facts about streams and extents; undefined: no leading stream manager answered. */
   readonly streamLayer: StreamLayerFacts | undefined;
-  /** Undefined if no partition manager that leads answered. */
+  /** Facts about ranges; undefined: no leading partition manager answered. */
   readonly partitionLayer: PartitionLayerFacts | undefined;
   readonly setUp: SetUpFacts | undefined;
   /** Newest copies of the metadata that lie in the data folder; looked for only while the lock service does not serve. */

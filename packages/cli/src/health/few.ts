@@ -1,4 +1,4 @@
-/** Shown of a list. */
+/** Number of items of a list that are shown. */
 const shownMax = 3;
 
 export const few = (all: readonly string[]): string =>

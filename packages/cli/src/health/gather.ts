@@ -43,11 +43,11 @@ const viewedMax = 200;
 type Cluster = StampFacts["cluster"] & { readonly processes: readonly ProcessStatus[] };
 
 export interface Gathering {
-  /** True for streams and extents, too. */
+  /** True to ask for streams and extents, too. */
   readonly view: boolean;
   /** Time since the start of the command line, in milliseconds. */
   readonly nowMs?: () => number;
-  /** Asks the supervisor. */
+  /** Function that asks the supervisor. */
   readonly ask?: typeof control;
 }
 
@@ -208,7 +208,7 @@ function aheadOf(wallMs: number, sentMs: number, gotMs: number): number {
 
 const answerOf = <T>(outcome: Outcome<T>): T | undefined => (outcome.ok ? outcome.value : undefined);
 
-/** Undefined if it does not lead, or does not answer in time. */
+/** Asks a stream manager; undefined: it does not lead, or did not answer in time. */
 async function askStreamManager(
   address: string,
   transport: Transport,
@@ -239,7 +239,7 @@ async function askStreamManager(
   };
 }
 
-/** Undefined if it does not lead, or does not answer in time. */
+/** Asks a partition manager; undefined: it does not lead, or did not answer in time. */
 async function askPartitionManager(address: string, transport: Transport, timeoutMs: number): Promise<PartitionLayerFacts | undefined> {
   const manager = transport.client(address, PartitionManager);
   const [map, servers] = await Promise.all([

@@ -1,4 +1,4 @@
-/** Health for people. */
+/** Text of `stamp health` for people. */
 import { type Health, subjectOf } from "./findings.ts";
 
 /** The sentence, then of each finding: severity and code, what was seen, what helps. */

@@ -76,7 +76,7 @@ export function newestCopy({ processes, copies }: Pick<StampFacts, "processes" |
   );
 }
 
-/** Names a copy, with its age. */
+/** Returns a copy's node, path, version and age as text. */
 export function copyText({ node, path, version, takenAtMs }: MetadataCopy, nowMs: number): string {
   return `the newest copy is at ${node}: ${path}, up to transaction ${version}, taken ${ageText(nowMs - takenAtMs)} ago`;
 }

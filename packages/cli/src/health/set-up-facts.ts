@@ -96,7 +96,7 @@ function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
   return ours.map((name) => join(dataDir, name)).filter(isOpen);
 }
 
-/** False also for what is not there. */
+/** True if a file or folder exists and users other than its owner may read it. */
 function isOpen(path: string): boolean {
   return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & others) !== 0;
 }

@@ -24,7 +24,7 @@ const pageTimeoutMs = 60_000;
 /** The range of accounts is loading, moving or without its server, or another partition manager leads in a moment. */
 const passing: ReadonlySet<string> = new Set(["unavailable", "deadlineExceeded", "failedPrecondition", "aborted"]);
 
-/** With an empty `keyId` rows are only counted. Throws CommandError. */
+/** Has all rows sealed by the key with this id, or only counts rows if it is empty. Throws CommandError. */
 export async function resealRows(door: ResealDoor, keyId: string): Promise<{ readonly rows: RowsByKey; readonly resealed: number }> {
   const rows: Record<string, number> = {};
   let resealed = 0;

@@ -16,7 +16,7 @@ export type Wanted = Omit<FollowRequest, "$typeName" | "$unknown">;
 
 export interface FrontEndPlace {
   readonly name: string;
-  /** Address of its internal port. */
+  /** Address of the front-end's internal port. */
   readonly grpc: string;
 }
 

@@ -10,14 +10,14 @@ export interface AccountLoad {
   readonly requestsPerSecond: number;
   readonly clientErrorsPerSecond: number;
   readonly serverErrorsPerSecond: number;
-  /** Mean time of its requests, in milliseconds. */
+  /** Mean time of the account's requests, in milliseconds. */
   readonly meanMs: number;
 }
 
 export interface Moment {
   readonly snapshot: Snapshot;
   readonly ranges: readonly RangeRow[];
-  /** Undefined until two answers of a front-end are there to compare. */
+  /** Load of the accounts; undefined until a front-end has answered twice. */
   readonly accounts: readonly AccountLoad[] | undefined;
 }
 

@@ -10,7 +10,7 @@ export interface LogEntry {
   readonly process: string;
   /** Wall clock when the line was written, in milliseconds since 1970. For text it is a guess: see log-source.ts. */
   readonly atMs: number;
-  /** Undefined for text, and for notes of the supervisor. */
+  /** Level of the line; undefined for text and for notes of the supervisor. */
   readonly level: LogLevel | undefined;
   readonly message: string;
   /** Other fields of the line, by name. */

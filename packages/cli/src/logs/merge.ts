@@ -28,7 +28,7 @@ export function* inOrder(sources: readonly Batches[]): Generator<LogEntry> {
   }
 }
 
-/** Keeps the last `count` of what it is given. */
+/** Returns the last `count` values. */
 export function lastOf<T>(values: Iterable<T>, count: number): T[] {
   const ring: T[] = [];
   let at = 0;

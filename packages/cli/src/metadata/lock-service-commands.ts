@@ -14,15 +14,15 @@ import { topLevel } from "../top-level.ts";
 const pollMs = 300;
 const callTimeoutMs = 10_000;
 
-/** A lock service as `list` tells of it. */
+/** Lock service, as `stamp lock-service list` shows it. */
 export interface ToldMember {
   readonly name: string;
-  /** null: the configuration does not name it. */
+  /** Address of the member; null: the configuration does not name the member. */
   readonly address: string | null;
   readonly duty: "voter" | "learner" | "none";
   readonly leads: boolean;
   readonly answers: boolean;
-  /** Whether its voice counts in a majority. */
+  /** True if the member counts in a majority. */
   readonly standing: boolean;
   readonly caughtUp: boolean;
   /** Number of entries of the log that it has not acknowledged. */
@@ -96,7 +96,7 @@ export async function removeMember(consensus: ConsensusClient, name: string): Pr
   return membersOf(consensus);
 }
 
-/** Waits until the other member leads. */
+/** Hands leadership to a member, and waits until it leads. */
 export async function transferTo(consensus: ConsensusClient, name: string): Promise<ToldMembers> {
   const { to } = given(await consensus.transferLeadership({ to: name }, call));
   const about = { what: `leadership is handed to ${to}`, afterwards: "See who leads: ./stamp lock-service list" };

@@ -21,7 +21,7 @@ import { previewRestore, previewText, type RestorePreview } from "./preview-rest
 import { answered, sourceAt, textOf, verified } from "./restore-source.ts";
 import { type Restored, type RestorePlan, restoreStore } from "./restore-store.ts";
 
-/** For a whole snapshot, however large. */
+/** Timeout for reading a whole snapshot, in milliseconds. */
 const readTimeoutMs = 600_000;
 
 export function addMetadata(program: Command): void {

@@ -24,7 +24,7 @@ export interface About {
   readonly stampId: string;
   readonly version: number;
   readonly takenAt: string;
-  /** Undefined for the store of a lock service, which is not counted. */
+  /** Number of entries; undefined for the store of a lock service, which is not counted. */
   readonly entries?: number;
 }
 

@@ -26,7 +26,7 @@ export type DiskFacts = Readonly<Record<(typeof classes)[number], ClassFacts>> &
 
 export interface NodeFacts {
   readonly disk: DiskFacts;
-  /** When the journal has one of its own. */
+  /** Facts about the journal's disk, if the journal has a disk of its own. */
   readonly journalDisk?: DiskFacts;
   readonly freeBytes: number;
   /** Free inodes; undefined: the file system has no fixed number, or the node is of a release that does not tell. */

@@ -81,7 +81,7 @@ const countsOf = ({ $typeName: _, $unknown: __, ...counts }: PartitionStorage): 
 
 type Told = readonly { readonly rangeId: string; readonly held: ReturnType<typeof heldOf> }[];
 
-/** Over the last 10 s; blob data are read past the server. */
+/** Returns the load of each range over the last 10 s. Reads of blob data do not pass the server. */
 function loadTable(ranges: Told): string {
   return table(
     ["RANGE", ...loadHeads, "ROW BYTES"],
@@ -190,7 +190,7 @@ function answered<T>(answer: Outcome<T>): T {
 
 /** The manager that was asked is gone, or does not lead any more: what it began is recorded. */
 const lost: ReadonlySet<FailureReason> = new Set(["connectFailed", "connectionLost", "timeout", "notLeader", "stopping"]);
-/** The range is on its way to another server. */
+/** Failures of a range that is on its way to another server. */
 const between: ReadonlySet<FailureReason> = new Set(["wrongPartition", "partitionLoading", "leaseLost"]);
 
 export const whatNext = ({ code, reason }: Failure): string => {

@@ -13,7 +13,7 @@ export interface ProcessSecret {
   readonly name: string;
   /** `down`: it does not run, and reads the files when it starts. */
   readonly state: "answers" | "silent" | "down";
-  /** Ids of what it accepts, its own first. */
+  /** Ids of the secrets that the process accepts, the one that it uses first. */
   readonly ids: readonly string[];
   /** Why it can't read its files, or why it does not answer. */
   readonly problem: string;

@@ -14,12 +14,12 @@ export interface CommandNode {
 
 export interface OptionNode {
   readonly long: string;
-  /** Undefined if it has only a long form. */
+  /** Short form of the option; undefined: the option has only a long form. */
   readonly short: string | undefined;
   /** Text in the help: "-d, --detach", "--init [file]". */
   readonly shown: string;
   readonly about: string;
-  /** Whether it takes a value. */
+  /** Kind of value that the option takes. */
   readonly value: "none" | "optional" | "required";
   /** Values that it takes; empty if they can't be listed. */
   readonly words: readonly string[];

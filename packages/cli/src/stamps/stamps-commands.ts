@@ -17,7 +17,7 @@ async function locationStatus({ location }: SeveralStamps): Promise<ClusterStatu
   return control(folder.control, { do: "status" }).catch(() => undefined);
 }
 
-/** A stamp as `stamp status` shows it. */
+/** Stamp, as `stamp status` shows it. */
 export interface ShownStamp {
   readonly ready: boolean;
   readonly facts: object;

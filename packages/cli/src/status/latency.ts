@@ -1,7 +1,7 @@
 /** Part of `stamp status`: how long requests, their transactions and appends took of late, at every process that serves. */
 import { table } from "../print.ts";
 
-/** Beyond that only the slowest are told. */
+/** Number of rows; of more only the slowest are shown. */
 const rowsMax = 40;
 /** The last bound of a histogram (`bucketsMs`). */
 const boundMs = 30_000;

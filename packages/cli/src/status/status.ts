@@ -82,7 +82,7 @@ export function statusOf(facts: StampFacts): ClusterStatus {
   return { running: true, ready, supervisorPid: facts.supervisorPid, dataDir, processes, endpoints, connectionString, lockService };
 }
 
-/** For tools: each process with what it told of itself. */
+/** Returns the status with the facts of each process, for tools. */
 function withFacts(status: ClusterStatus, { processes }: StampFacts): readonly object[] {
   return status.processes.map((each) => {
     const answer = processes.find(({ name }) => name === each.name)?.answer;

@@ -12,7 +12,7 @@ import { topLevel } from "../top-level.ts";
 import { whole } from "../values.ts";
 
 const sealTimeoutMs = 30_000;
-/** For reading a replica of a gibibyte on a busy disk. */
+/** Timeout for reading a replica of a gibibyte on a busy disk, in milliseconds. */
 const adoptTimeoutMs = 300_000;
 
 export function addExtent(program: Command): void {

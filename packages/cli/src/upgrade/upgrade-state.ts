@@ -19,7 +19,7 @@ export interface UpgradeState {
   readonly level: number | undefined;
   /** Level that the stamp could have if nobody stood in the way: the one that the leading stream manager knows. */
   readonly target: number;
-  /** Level that it can have now. */
+  /** Highest level that the stamp can have now. */
   readonly possible: number;
   readonly inTheWay: readonly InTheWay[];
   /** Processes that know the level of the stamp and do not write under it yet. They hear it within seconds. */

@@ -18,7 +18,7 @@ import { join, sep } from "node:path";
 import { isPackage, programsIn } from "../repository-root.ts";
 import { roles } from "../roles.ts";
 
-/** A file of a bundle. */
+/** File that a bundle consists of. */
 export interface Output {
   readonly name: string;
   readonly bytes: number;
@@ -42,7 +42,7 @@ export interface StartedProgram {
   readonly bundle: string | undefined;
 }
 
-/** True for the native modules of musl, false for those of glibc. */
+/** True if the system's C library is musl, and not glibc. */
 const isMusl = process.platform === "linux" && /ld-musl-/.test(readFileSync("/proc/self/maps", "utf8"));
 /** Native code is copied into a bundle, and the code is written for one version of Node. The number: the format of the manifest. */
 const way = `2 ${process.platform}-${process.arch}${isMusl ? "-musl" : ""} ${process.version}`;

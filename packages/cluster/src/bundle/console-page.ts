@@ -9,7 +9,7 @@ import { esbuildOf } from "./options.ts";
 export const pageFolder = "console";
 
 export interface PagePart {
-  /** `main.js` or `main.css`. */
+  /** Name of the file: `main.js` or `main.css`. */
   readonly name: string;
   readonly contents: Uint8Array;
 }

@@ -26,7 +26,7 @@ export async function makeBundleInTurn(root: string): Promise<boolean> {
 
 export const turnIn = (root: string): string => join(bundlesIn(root), "making");
 
-/** False while another process makes a bundle here. */
+/** Takes the right to make a bundle; false while another process makes one here. */
 function takeTurn(root: string): boolean {
   const turn = turnIn(root);
   makeFolders(root);
@@ -43,7 +43,7 @@ function takeTurn(root: string): boolean {
   return true;
 }
 
-/** Until now a folder of this name was the turn: nobody holds it. */
+/** True if a process holds the turn. A folder of this name, as releases before had it, is held by nobody. */
 function isHeld(turn: string): boolean {
   try {
     return isAlive(JSON.parse(readFileSync(turn, "utf8")) as ProcessIdentity);

@@ -29,7 +29,7 @@ export type LocationConfig = z.infer<typeof locationConfigSchema>;
 /** Returns the folder with the secrets of the stamps, one file each with the stamp's name. */
 export const stampSecretsIn = (dataDir: string): string => join(dataDir, "stamp-secrets");
 
-/** In the order of a cold start. */
+/** Returns the processes of a location, in the order of a cold start. */
 export function planLocation(config: LocationConfig): readonly [lock: StartedProcess, service: StartedProcess] {
   const { dataDir, bind, port, logLevel } = config;
   const { current, previous } = secretFilesOf({ dataDir });

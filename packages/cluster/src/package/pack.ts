@@ -12,7 +12,7 @@ export interface Packed {
   readonly path: string;
   /** Size of the tarball, in bytes. */
   readonly bytes: number;
-  /** Size of its files, in bytes. */
+  /** Size of the package's files, in bytes. */
   readonly unpackedBytes: number;
   /** SHA-256 of the tarball, in hex. */
   readonly sha256: string;

@@ -46,7 +46,7 @@ export interface RunningOnFolder {
 
 const supervisorFile = "run/supervisor.json";
 
-/** False if there is one already. */
+/** Makes a hard link; false if `to` exists already. */
 function linked(from: string, to: string): boolean {
   try {
     linkSync(from, to);

@@ -9,7 +9,7 @@ import { goneText, masterKeyId, masterKeysOf } from "@stamp/ports-node";
 import { StartError } from "../start-error.ts";
 
 export interface SealedAccounts {
-  /** Id of the master key. */
+  /** Id of the master key that sealed the accounts. */
   readonly by: string;
   /** Nonce of 12 bytes, JSON text encrypted, tag of 16 bytes; base64. */
   readonly value: string;

@@ -25,7 +25,7 @@ import { versionsIn } from "./version.ts";
 export interface ReleaseOptions {
   /** Folder for the files. It is made, and must be empty. */
   readonly out: string;
-  /** False: no image is made. */
+  /** True to make an image, too. */
   readonly image: boolean;
   readonly tell: (line: string) => void;
 }

@@ -12,7 +12,7 @@ import type { ManagedProcess } from "./managed-process.ts";
 export type ControlRequest =
   | { readonly do: "status" }
   | { readonly do: "stop" }
-  /** Down until `start`. */
+  /** Holds a process down until `start`. */
   | { readonly do: "hold"; readonly name: string }
   | { readonly do: "start"; readonly name: string }
   /** Stopped as asked (SIGTERM), and started again. */

@@ -22,7 +22,7 @@ export class LastError {
     this.#end = (this.#end + chunk.toString("utf8")).slice(-heldMax);
   }
 
-  /** Empty when it said nothing of the kind. */
+  /** Last line of the process that tells an error; empty: there is none. */
   get text(): string {
     for (const line of this.#end.trimEnd().split("\n").reverse()) {
       const said = errorOf(line);

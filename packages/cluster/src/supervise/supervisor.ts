@@ -67,7 +67,7 @@ export class Supervisor {
   #recorded = false;
   readonly #notes = new FolderNotes();
   #adding = false;
-  /** Record of the cluster as it runs. */
+  /** Record of the running cluster. */
   #cluster: ClusterRecord;
   /** Whether the folder holds `#cluster`. */
   #described = false;

@@ -116,7 +116,7 @@ export const topologySchema = z.strictObject({
 export type Topology = z.infer<typeof topologySchema>;
 export type TopologyHost = z.infer<typeof host>;
 
-/** A process as its name gives it. */
+/** Process of a topology, as its name describes it. */
 export interface NamedProcess {
   readonly role: RoleName;
   readonly number: number;

@@ -10,7 +10,7 @@ import { isConflict, isMissing } from "../storage/classify.ts";
 import { inContainer } from "../storage/create.ts";
 
 export interface StoredData {
-  /** Undefined if nothing was stored yet. */
+  /** Text that is stored; undefined: nothing was stored yet. */
   readonly data: string | undefined;
   /** Version for `tryOptimisticWrite`; undefined if nothing was stored yet. */
   readonly version: string | undefined;

@@ -87,5 +87,5 @@ export class BlobDistributedMutex {
   }
 }
 
-/** True for the errors of this package, which no repetition changes. */
+/** True for errors of this package, which a repetition would not change. */
 const isOurs = (error: unknown): boolean => error instanceof Error && error.name === "LeaseBlobInUseError";

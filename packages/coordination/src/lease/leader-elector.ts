@@ -23,7 +23,7 @@ export interface ElectorOptions extends MutexOptions {
 }
 
 interface Events {
-  /** This process leads; its task begins. */
+  /** Event: this process leads, and its task begins. */
   elected: [{ readonly fencingToken: bigint }];
   /** This process does not lead any more. */
   lost: [{ readonly fencingToken: bigint; readonly reason: unknown }];
@@ -102,7 +102,7 @@ export class LeaderElector extends EventEmitter<Events> {
     }
   }
 
-  /** Runs the task with health checks beside it. */
+  /** Runs the task and its health checks until either ends. */
   async #lead(task: MutexTask<void>, mutex: HeldMutex): Promise<void> {
     const ended = new AbortController();
     this.#mine = mutex;

@@ -19,7 +19,7 @@ export interface GrpcSignalOptions {
   readonly account: string;
   /** A key of the account, base64: the secret that publishers and listeners share. */
   readonly accountKey: string;
-  /** Default: no encryption. */
+  /** Credentials of the channel (default: no encryption). */
   readonly credentials?: ChannelCredentials;
   /** Longest time for one publication, in milliseconds. Default 5,000. */
   readonly publishTimeoutMs?: number;

@@ -162,7 +162,7 @@ export class CodedBlobs {
     this.#contents.set(name, content);
   }
 
-  /** Repeats a write until it has this status. */
+  /** Repeats a write until it is answered with this status. */
   async #must(what: string, status: number, write: () => ReturnType<BlobClient["put"]>): Promise<void> {
     const untilMs = performance.now() + readWithinMs;
     for (;;) {

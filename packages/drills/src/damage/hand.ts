@@ -47,7 +47,7 @@ export interface ActOutcome {
   readonly content?: string;
 }
 
-/** `name`: of the process. */
+/** Does an act on the process with this name. */
 export async function actOn(folder: string, name: string, act: Act): Promise<ActOutcome> {
   const at = (path: string): string => join(folder, path);
   switch (act.do) {

@@ -7,7 +7,7 @@ import type { CopyFacts, ReportFacts, StampName, TwoStamps } from "./two-stamps.
 /** Stamps, clients and timeline that a drill works with. */
 export interface GeoScene {
   readonly stamps: TwoStamps;
-  /** Key of the account. */
+  /** Key of the account, in base64. */
   readonly key: string;
   /** Names of the objects that were there before the clients. */
   readonly prepared: readonly string[];

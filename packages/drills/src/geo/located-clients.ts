@@ -109,7 +109,7 @@ export class LocatedClients {
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>;
 
-  /** `doors`: those of one stamp, or of both. */
+  /** Clients of one stamp or of both, by their `doors`. */
   constructor(doors: readonly Doors[], prefix: string) {
     this.#doors = doors;
     this.#prefix = prefix;

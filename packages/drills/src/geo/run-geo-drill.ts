@@ -21,7 +21,7 @@ export interface GeoDrillReport {
   /** Whether every promise was kept. */
   readonly ok: boolean;
   readonly verdict: Verdict;
-  /** The verdict and its measure, in one line. */
+  /** Line with the verdict and its measure. */
   readonly conclusion: string;
   readonly prepared: number;
   readonly acknowledged: number;

@@ -188,7 +188,7 @@ async function swallowed(
   return kinds[status] ?? { kind: "ok" };
 }
 
-/** A blob is one entity. */
+/** Door that keeps each blob as an entity. */
 export class SdkEntityDoor extends SdkTables implements BlobDoor {
   put(container: string, blob: string, bytes: Uint8Array, condition: BlobCondition): Promise<Answer> {
     const table = this.table(container);
@@ -258,7 +258,7 @@ export class SdkTransactionDoor extends SdkTables implements BlobDoor {
     );
   }
 
-  /** With the ETag that all of its entities have then. */
+  /** Runs a transaction. All of its entities have one ETag afterwards. */
   #transaction(container: string, actions: TransactionAction[]): Promise<Answer> {
     const done = this.table(container).submitTransaction(actions, inTime());
     return answered(

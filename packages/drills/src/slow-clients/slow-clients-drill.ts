@@ -16,7 +16,7 @@ export interface SlowLoad {
   readonly host: string;
   readonly port: number;
   readonly account: string;
-  /** Base64. */
+  /** Key of the account, in base64. */
   readonly key: string;
   readonly readTarget: string;
   readonly writeTarget: string;
@@ -31,7 +31,7 @@ export interface SlowTold {
   readonly begun: number;
   /** Connections that the front-end ended. */
   readonly ended: number;
-  /** Answers 503. */
+  /** Number of requests answered with 503. */
   readonly refused: number;
   readonly receivedBytes: number;
   readonly sentBytes: number;
@@ -44,7 +44,7 @@ export interface SlowPhase {
   readonly firstFailure: string;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** p99 over the p99 alone. */
+  /** Quotient of the 99th percentile and the one without slow clients. */
   readonly ratio: number;
   /** p99 of each kind of operation, in milliseconds. */
   readonly kindsMs: Readonly<Record<string, number>>;

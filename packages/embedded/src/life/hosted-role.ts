@@ -16,7 +16,7 @@ export interface HostedOptions {
   readonly planned: PlannedRole;
   /** Folder of the stamp; undefined: the role keeps its data in memory. */
   readonly dataDir: string | undefined;
-  /** Most memory for its data, in bytes. */
+  /** Bound of the memory for the role's data, in bytes. */
   readonly memoryBytesMax: number;
   readonly transport: (name: string) => Transport;
   readonly logger: Logger;

@@ -13,7 +13,7 @@ const pageBytes = 16 * 1024;
 class MemoryFile {
   readonly #pages = new Map<number, Uint8Array>();
   sizeBytes = 0;
-  /** False once the file has no name: its pages go with the last who has it open. */
+  /** True while the file has a name. Afterwards its pages go with the last process that has the file open. */
   isNamed = false;
 
   read(offsetBytes: number, lengthBytes: number, into?: Uint8Array): Uint8Array {

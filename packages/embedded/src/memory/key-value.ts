@@ -10,7 +10,7 @@ class Content {
   readonly #values = new Map<string, Uint8Array>();
   /** Keys of the values in order. */
   readonly #keys: string[] = [];
-  /** The store that has it open. */
+  /** Store that has the content open; undefined: none has. */
   openBy: MemoryStore | undefined;
 
   get(key: string): Uint8Array | undefined {

@@ -17,7 +17,7 @@ export class GrpcAvailability {
     this.#credentials = given;
   }
 
-  /** For `isAvailable` of an EndpointBalancer. Rejects if the node does not answer. */
+  /** Asks a node whether it takes calls, for `isAvailable` of an EndpointBalancer. Rejects if the node does not answer. */
   readonly ask = (address: string, signal: AbortSignal): Promise<boolean> => {
     let client = this.#clients.get(address);
     if (client === undefined) {

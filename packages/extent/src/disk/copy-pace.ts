@@ -20,7 +20,7 @@ export const defaultCopyPaceLimits: CopyPaceLimits = { restMsMax: 250, bytesPerS
 /** Appends beside a step are slowed down when they take this many times the usual, and so much more. */
 const slowedTimes = 1.5;
 const slowedMs = 1;
-/** A rest is at most so many times its step. */
+/** Bound of a rest, as a multiple of the step before it. */
 const timesMax = 16;
 const learnShare = 0.1;
 /** Appends that must have been seen beside steps before the rests change again. */

@@ -10,7 +10,7 @@ import { checkVersion, decodingVersioned, Malformed, type Versioned } from "../f
 
 export interface ScrubFinding {
   readonly extentId: number;
-  /** Wall clock. */
+  /** Time of the finding by the wall clock, in milliseconds since 1970. */
   readonly atMs: number;
   readonly why: string;
 }
@@ -25,7 +25,7 @@ export interface ScrubPass {
 
 export interface ScrubState {
   readonly pass: ScrubPass & { readonly seed: number; readonly lastExtentId: number | undefined };
-  /** The last pass that came to its end. */
+  /** Last pass that ended. */
   readonly finished: (ScrubPass & { readonly endedAtMs: number }) | undefined;
   /** Newest first, at most `scrubFindingsMax`. */
   readonly findings: readonly ScrubFinding[];

@@ -22,7 +22,7 @@ export function getU64(view: DataView, at: number): number {
   return high * twoTo32 + view.getUint32(at, true);
 }
 
-/** Grows as it is written to. */
+/** Writer of fixed-size fields; its buffer grows as needed. */
 export class FieldWriter {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(256);
   #view: DataView = viewOf(this.#bytes);

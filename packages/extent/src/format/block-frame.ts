@@ -19,9 +19,9 @@ import type { Slices } from "./slices.ts";
 export const frameMagic = 0x4b4c4253;
 export const chunkBytes = 65_536;
 export const blockPayloadBytesMax: number = 4 * 1024 * 1024;
-/** Payload of one append. */
+/** Largest payload of one append, in bytes. */
 export const appendPayloadBytesMax: number = 8 * 1024 * 1024;
-/** Blocks of one append. */
+/** Largest number of blocks in one append. */
 export const appendBlocksMax: number = 4_096;
 /** Bytes that the headers of the blocks of one append take at most. */
 export const appendHeadersBytesMax: number = 20 * appendBlocksMax + 1_024;

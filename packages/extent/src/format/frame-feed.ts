@@ -10,7 +10,7 @@ import type { Crc32c } from "./crc.ts";
 export type FedFrames =
   /** `bytes` are the frames that became whole, none perhaps; `totals` their lengths. They begin at `offsetBytes` of the extent. */
   | { readonly kind: "frames"; readonly offsetBytes: number; readonly bytes: Uint8Array; readonly totals: readonly number[] }
-  /** At `offsetBytes` is no frame, or not what was written. */
+  /** Bytes at `offsetBytes` are no frame, or not the frame that was written. */
   | { readonly kind: "invalid"; readonly offsetBytes: number; readonly why: string };
 
 const nothing = new Uint8Array(0);

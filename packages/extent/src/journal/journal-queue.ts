@@ -11,7 +11,7 @@ export interface WaitingRecord<T> {
   readonly item: T;
   readonly extentId: ExtentId;
   readonly bodyBytes: number;
-  /** True for appends, the only records that can fail. */
+  /** True for an append: no other record can fail. */
   readonly append: boolean;
 }
 

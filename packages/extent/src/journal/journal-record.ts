@@ -27,7 +27,7 @@ export const journalBodyBytesMax: number = 9 * 1024 * 1024;
 
 export interface JournalRecord {
   readonly type: JournalType;
-  /** 0 in `term`. */
+  /** Number of the extent; 0 in a `term` record. */
   readonly extentId: ExtentId;
   /** append: where the body goes. pointer: where the bytes are. seal, repair: the sealed length. term: the term. delete: the version. Else 0. */
   readonly offsetBytes: number;
@@ -90,7 +90,7 @@ export function decodeJournalHeader(crc32c: Crc32c, salt: number, generation: nu
   });
 }
 
-/** Body of `seal`. */
+/** Body of a `seal` record. */
 export interface SealBody {
   readonly version: number;
   /** crc32c of the whole sealed content. */

@@ -19,7 +19,7 @@ export type RecoveryStep =
   | { readonly kind: "replay"; readonly record: ScannedRecord }
   /** Header intact, body bad: it is known which extent lost what. */
   | { readonly kind: "damagedRecord"; readonly record: ScannedRecord }
-  /** It is not known whose these were. */
+  /** Records whose extents are not known were lost. */
   | { readonly kind: "lostRecords"; readonly fromLsn: number; readonly toLsn: number };
 
 export interface SegmentJudgement {

@@ -18,7 +18,7 @@ export interface WindowEffects<T> {
 }
 
 interface Entry<T> extends InFlight<T> {
-  /** Replicas that hold it, one bit each. */
+  /** Bits of the replicas that hold the entry durably. */
   holders: number;
 }
 

@@ -64,7 +64,7 @@ export const unreadableMeta = (id: ExtentId, damage: string): ReplicaMeta => ({
   damage,
 });
 
-/** No replica is made with it. */
+/** Version that no replica is made with. */
 const unreadableVersion = extentVersion(0);
 
 export const isUnreadable = ({ state, version }: ReplicaMeta): boolean => state === "damaged" && version === unreadableVersion;
@@ -121,7 +121,7 @@ function readCreation(reader: Reader): Creation {
   return { number, stream: reader.text(), ...(predecessor === undefined ? {} : { predecessor }) };
 }
 
-/** Throws `Malformed`. */
+/** Reads the state of a replica. Throws `Malformed`. */
 export function readMeta(reader: Reader): ReplicaMeta {
   const id = reader.u64();
   const version = reader.u64();

@@ -20,7 +20,7 @@ export class BacklogRate {
   /** Oldest first. Two neighbours are at most `windowMs` apart. The first one may lie before the window. */
   #samples: Sample[] = [];
 
-  /** `timeMs`: monotonic. */
+  /** Takes a measurement; `timeMs` is monotonic time. */
   noted(backlog: Backlog, timeMs: number): void {
     const last = this.#samples.at(-1);
     // For a time nothing was told: a rate over the gap would not be one of now.
@@ -30,7 +30,7 @@ export class BacklogRate {
     if (first > 0) this.#samples = this.#samples.slice(first);
   }
 
-  /** By how much the backlog became smaller in a second; 0: by nothing, or that is not known. */
+  /** Amount by which the backlog became smaller in a second; 0: it did not, or too little is known. */
   get perSecond(): Backlog {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)];
     if (first === undefined || last === undefined || last.timeMs <= first.timeMs) return { commits: 0, bytes: 0 };

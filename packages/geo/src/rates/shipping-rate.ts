@@ -12,7 +12,7 @@ export interface LogPositions {
   readonly shippedBytes: number;
 }
 
-/** Rates per second. */
+/** Rates of shipping, per second. */
 export type ShippingRates = LogPositions;
 
 export const noRates: ShippingRates = { writtenCommits: 0, writtenBytes: 0, shippedCommits: 0, shippedBytes: 0 };
@@ -45,7 +45,7 @@ export class ShippingRate {
   #samples: Sample[] = [];
   #last: Sample | undefined;
 
-  /** `timeMs`: monotonic. */
+  /** Takes a measurement; `timeMs` is monotonic time. */
   noted(at: LogPositions, timeMs: number): void {
     this.#last = { at, timeMs };
     const before = this.#samples.at(-1);

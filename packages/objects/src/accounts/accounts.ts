@@ -47,7 +47,7 @@ function decodeScope(name: string, value: unknown): EncryptionScope {
   return { name, key: concatBytes([held.subarray(1)]), disabled: held[0] === 1 };
 }
 
-/** True for a scope that can be read again: whatever else is written could not. */
+/** True if the scope can be read again after it was written. */
 const isScope = ({ name, key }: EncryptionScope): boolean => name !== "" && key.length === scopeBytes - 1;
 const whatScopesAre = `a scope has a name and a key of ${scopeBytes - 1} bytes; an account has at most ${encryptionScopesMax}`;
 

@@ -1,7 +1,7 @@
 /** Operations on accounts and what they answer: the same as in proto/stamp/v1/objects.proto. */
 export interface Account {
   readonly name: string;
-  /** Base64. */
+  /** Account keys, in base64. */
   readonly keys: readonly string[];
   /** Secret from which user delegation keys are derived. Empty until a client asks for the first key. */
   readonly delegationSecret: Uint8Array;
@@ -12,7 +12,7 @@ export interface Account {
    * account.
    */
   readonly configuredDigest: Uint8Array;
-  /** Scopes in the order of their names. */
+  /** Encryption scopes in the order of their names. */
   readonly encryptionScopes: readonly EncryptionScope[];
   readonly createdMs: number;
   /** Role of the account at this stamp, as @stamp/geo writes it. Empty: the stamp is primary and has no second one. */

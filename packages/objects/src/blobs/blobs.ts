@@ -67,7 +67,7 @@ function piecesOfBody({ body }: OperationValue<"putBlob">, sizeBytes: number): C
   return [{ blocks: [{ blockId: emptyBytes, sizeBytes, places: body.places }], inline: undefined }];
 }
 
-/** With versioning the state with the old metadata becomes a version, of the same content. */
+/** Replaces the metadata. With versioning the earlier state becomes a version with the same content. */
 export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, context: PlanContext): Plan {
   const { name, conditions } = value;
   const state = yield* readBlob(context, name);

@@ -156,7 +156,7 @@ function* committedById(state: BlockSources): Plan<Map<string, ListedBlock>> {
   return byId;
 }
 
-/** Without content of a Put Blob, which has no block id. */
+/** Reads the committed blocks. Content of a Put Blob is left out, because it has no block id. */
 function* committedBlocks({ prefix, head }: BlockSources): Plan<ContentBlock[]> {
   const blocks: ContentBlock[] = [];
   for (let piece = 0; piece < (head?.pieceStarts.length ?? 0) && head; piece++) {
@@ -166,7 +166,7 @@ function* committedBlocks({ prefix, head }: BlockSources): Plan<ContentBlock[]> 
   return blocks;
 }
 
-/** Up to here blocks are read one by one, from there on all of them in order. */
+/** Number of blocks up to which each is read by itself; more are read by a scan. */
 const readOneByOneMax = 16;
 const scanLimits = { rowsMax: 2_000, bytesMax: 1024 * 1024 } as const;
 

@@ -63,7 +63,7 @@ export function* readParts(value: OperationValue<"readParts">, context: PlanCont
 
 interface Parts {
   readonly parts: readonly CopyPart[];
-  /** Undefined: there are no more. */
+  /** Offset of the next part in bytes; undefined: this is the last one. */
   readonly next: number | undefined;
 }
 

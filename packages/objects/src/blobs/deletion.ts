@@ -151,7 +151,7 @@ const hiddenHead = (context: PlanContext, head: HeadState, retentionDays: number
 });
 
 interface KeptChange {
-  /** Undefined: the row goes. */
+  /** State that the row has afterwards; undefined: the row is deleted. */
   readonly state: HeadState | undefined;
 }
 

@@ -168,7 +168,7 @@ function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType
 /** Facts about one name, collected while its rows go by. */
 interface Name<State> {
   readonly name: string;
-  /** State of its head row, which is listed last. */
+  /** State of the blob's head row, which is listed last. */
   head: State | undefined;
   headRow: Uint8Array;
   hasVersions: boolean;

@@ -290,7 +290,7 @@ export class PackedBlob implements Blob {
 
 const p = blobSchema;
 
-/** Row without properties. */
+/** Encoded row without properties. */
 const emptyRow = Uint8Array.of(1, 0);
 
 class PackedHeaders implements BlobHeaders {

@@ -17,7 +17,7 @@ export interface QueueName extends QueueAddress {
 
 export interface PutMessage {
   readonly queue: QueueName;
-  /** Text as it came, after unescaping. */
+  /** Text of the message, after XML references were resolved. */
   readonly text: string;
   readonly visibilityTimeoutSeconds: number;
   /** Time to live: at least 1 second, or -1: it never expires. */
@@ -33,7 +33,7 @@ export interface GetMessages {
 export interface PeekMessages {
   readonly queue: QueueName;
   readonly count: number;
-  /** True: nothing is written. Of a queue whose rows are those of another stamp. */
+  /** True for a queue whose rows are another stamp's: nothing is written. */
   readonly ofCopy?: boolean;
 }
 
@@ -46,7 +46,7 @@ export interface OnMessage {
 
 export interface UpdateMessage extends OnMessage {
   readonly visibilityTimeoutSeconds: number;
-  /** Undefined: it stays as it is. */
+  /** New text; undefined: the text stays. */
   readonly text?: string | undefined;
 }
 
@@ -83,17 +83,17 @@ export interface Queue {
   readonly metadata: Metadata;
   readonly incarnation: number;
   readonly signedIdentifiers: readonly SignedIdentifier[];
-  /** True if this operation created it. */
+  /** True if this operation created the queue. */
   readonly created: boolean;
 }
 
 export interface Message {
   readonly messageId: string;
   readonly insertedMs: number;
-  /** Undefined: never. */
+  /** Time at which the message expires, in milliseconds since 1970; undefined: never. */
   readonly expiresMs: number | undefined;
   readonly dequeueCount: number;
-  /** Empty in a peek. */
+  /** Pop receipt; empty in a peek. */
   readonly popReceipt: string;
   readonly visibleMs: number;
   readonly text: string;
@@ -111,7 +111,7 @@ export type QueueResultKind =
       readonly case: "queues";
       readonly value: { readonly queues: readonly Queue[]; readonly nextMarker: string; readonly rangeEnded: boolean };
     }
-  /** Answer of Put (without its text) and Update. */
+  /** Answer of Put Message (without the text) and of Update Message. */
   | { readonly case: "message"; readonly value: Message }
   | { readonly case: "messages"; readonly value: MessagePage }
   /** `more`: expired ones are still in it, ask again. */

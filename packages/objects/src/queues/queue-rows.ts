@@ -44,10 +44,10 @@ export const noMessages: MessagesState = {
 
 /** All that is known of a message beside its text and its place. */
 export interface MessageFacts {
-  /** The ticket that it was put with. */
+  /** Ticket with which the message was put; it names the message. */
   readonly message: number;
   readonly insertedMs: number;
-  /** Undefined: never. */
+  /** Time at which the message expires, in milliseconds since 1970; undefined: never. */
   readonly expiresMs: number | undefined;
   readonly dequeueCount: number;
   /** Random bytes of the last receipt given for it; empty if that was given before receipts had any. */

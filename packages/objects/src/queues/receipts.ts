@@ -36,7 +36,7 @@ export function ticketOfMessageId(messageId: string, incarnation: number): numbe
 
 export interface PopReceipt {
   readonly at: Position;
-  /** Empty in a receipt of before there were secrets. */
+  /** Random bytes of the receipt; empty in receipts of releases before they had any. */
   readonly secret: Uint8Array;
 }
 

@@ -25,7 +25,7 @@ const numberBytesMax = 7;
 const sharedComponents = 2;
 const repeated = new RepeatedTexts();
 
-/** Encodes a whole key. */
+/** Encodes a whole key from its components. */
 export function encodeKey(components: readonly KeyComponent[]): Uint8Array<ArrayBuffer> {
   const writer = new KeyWriter();
   for (const component of components) writer.component(component);

@@ -25,7 +25,7 @@ export interface Cipher {
   readonly salt: Uint8Array;
   /** Number of bytes that the same write encrypted before these. */
   readonly offsetBytes: number;
-  /** Undefined: the bytes are not authenticated, and lie without tags. */
+  /** Units with tags; undefined: the bytes are not authenticated, and have no tags. */
   readonly units?: CipherUnits | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface Place {
   readonly extentId: number;
   readonly offsetBytes: number;
   readonly lengthBytes: number;
-  /** Undefined: the bytes lie there as they were sent. */
+  /** Encryption of the bytes; undefined: they lie as they were sent. */
   readonly cipher?: Cipher | undefined;
 }
 

@@ -38,5 +38,5 @@ export class PlainBytes {
   }
 }
 
-/** Marks one byte. */
+/** Returns 0x80 if the byte must be escaped in JSON or is not ASCII, else 0. */
 const marksOf = (byte: number): number => (byte | (byte - 0x20) | ((byte ^ 0x22) - 1) | ((byte ^ 0x5c) - 1)) & 0x80;

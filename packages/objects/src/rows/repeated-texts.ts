@@ -4,7 +4,7 @@
  */
 import { fromUtf8 } from "@stamp/base";
 
-/** A power of two. */
+/** Number of slots; a power of two. */
 const places = 256;
 const longestBytes = 40;
 

@@ -131,7 +131,7 @@ export class RowCursor {
     return start < 0 ? undefined : this.#bytes.subarray(start, start + 16);
   }
 
-  /** False if the row does not have it. */
+  /** Reads a boolean; false if the row lacks the property. */
   flag(property: Property<"bool">): boolean {
     const start = this.#sized(property, 1);
     if (start < 0) return false;

@@ -34,7 +34,7 @@ interface ScalarTypes {
   /** Counted in 100 ns since 1970-01-01 UTC, so that the seven digits of a table entity's DateTime fit. */
   DateTime: bigint;
   double: number;
-  /** 16 bytes. */
+  /** GUID, 16 bytes. */
   GUID: Uint8Array;
   int32: number;
   int64: bigint;

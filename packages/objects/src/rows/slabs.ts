@@ -2,7 +2,7 @@
 import { ByteWriter } from "./varint.ts";
 
 const slabBytes = 64 * 1024;
-/** Longer rows have a buffer of their own. */
+/** Length from which on a row has a buffer of its own, in bytes. */
 const sharedBytesMax = slabBytes / 8;
 const scratchBytesMax = 256 * 1024;
 

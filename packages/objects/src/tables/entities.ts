@@ -45,7 +45,7 @@ export function* changeEntities(value: ChangeEntities, context: PlanContext): Pl
 const failedAt = (index: number, { code, details }: ServiceError): Decision =>
   errorAnswer(serviceError(code, { ...details, index: String(index) }));
 
-/** Returns undefined if it can be done. */
+/** Returns the refusal of an entity's change; undefined: it can be done. */
 function refusalOf({ action, ifTimestamp }: EntityChange, state: EntityState | undefined): ServiceError | undefined {
   switch (action) {
     case "insert":

@@ -51,7 +51,7 @@ export interface ChangeEntities {
 
 export interface GetEntity extends EntityKey {
   readonly table: LocatedTable;
-  /** Empty: every property. */
+  /** Names of the properties that are asked for; empty: all. */
   readonly select: readonly string[];
 }
 

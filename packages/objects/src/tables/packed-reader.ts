@@ -57,7 +57,7 @@ export class PackedEntities {
   #lastKeyEnd = 0;
   /** Number of entities that were read. */
   count = 0;
-  /** Their size as the service counts it. */
+  /** Size of the entities so far, as the service counts it, in bytes. */
   countedBytes = 0;
   /** True if the page ends before the entity that follows. */
   isCut = false;

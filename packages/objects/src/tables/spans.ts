@@ -112,7 +112,7 @@ export function spansOfTables({ account, filter }: Pick<ListTables, "account" | 
   return spans.list;
 }
 
-/** Undefined: as far as there is anything. */
+/** Returns the bounds of a piece of keys; undefined ends reach to the end of the table. */
 function boundsOf(piece: Piece, keyOf: (text: string) => Uint8Array): { low?: Uint8Array; high?: Uint8Array } {
   if (piece.at !== undefined) return { low: keyOf(piece.at), high: successor(keyOf(piece.at)) };
   return {
@@ -124,7 +124,7 @@ function boundsOf(piece: Piece, keyOf: (text: string) => Uint8Array): { low?: Ui
 /** Returns the first key after this one. */
 export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint8Array.of(0)]);
 
-/** Neighbours become one. */
+/** Spans of keys; neighbouring ones are joined. */
 class Spans {
   readonly list: Span[] = [];
 

@@ -24,7 +24,7 @@ export interface Comparison {
   readonly value: string;
 }
 
-/** Comparisons joined by AND, and those by OR. */
+/** Filter: groups of comparisons joined by AND, of which one group must hold. */
 export type Where = readonly (readonly Comparison[])[];
 
 /** A search of an account, a search of one container, a condition of a request. */

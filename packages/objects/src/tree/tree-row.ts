@@ -44,7 +44,7 @@ export interface Participant {
   readonly fate: Fate;
 }
 
-/** An operation as its primary records it. */
+/** Operation of a tree, as its primary's row records it. */
 export interface Operation {
   /** Never used again, not even by a second attempt. */
   readonly id: string;

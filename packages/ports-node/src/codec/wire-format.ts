@@ -28,14 +28,14 @@ const halves = new DataView(new ArrayBuffer(8));
 export interface Reference {
   /** Number of the message's own bytes before them. */
   readonly at: number;
-  /** Bytes of the caller, as they were given. */
+  /** Bytes that are owned by the caller and not copied. */
   readonly bytes: Uint8Array;
 }
 
 /** An encoded message without its large values of bytes, and these values. */
 export interface Encoded {
   readonly own: Uint8Array;
-  /** In order. */
+  /** References in the order of their offsets. */
   readonly references: readonly Reference[];
 }
 
@@ -50,7 +50,7 @@ export class WireWriter {
   #at = 0;
   #references: { at: number; readonly bytes: Uint8Array }[] = [];
 
-  /** Runs `encode` and returns what it wrote. */
+  /** Runs `encode` and returns the bytes that it wrote. */
   take(encode: () => void): Encoded {
     this.#at = 0;
     try {

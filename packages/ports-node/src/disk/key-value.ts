@@ -50,7 +50,7 @@ class LevelStore implements KeyValue {
   #ranges = 0;
   /** While it is opened anew; what is read then waits for it. */
   #opening: Promise<void> | undefined;
-  /** A write failed since it was opened. */
+  /** Error of a write since the store was opened; undefined: none failed. */
   #hurt: DiskError | undefined;
   #closed = false;
 

@@ -95,7 +95,7 @@ export class MessageCodec {
   readonly #payloadRepeated: boolean;
   readonly #payloadName: string;
   readonly #copyBeforeDecoding: boolean;
-  /** Undefined for a type that is left to protobuf-es. */
+  /** Codec compiled from the descriptor; undefined for a type that protobuf-es handles. */
   readonly #compiled: CompiledCodec | undefined;
 
   constructor(schema: DescMessage) {

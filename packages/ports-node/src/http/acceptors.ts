@@ -111,7 +111,7 @@ export class Acceptors {
     this.#answeredAt.set(name, this.#sockets.get(name)?.bytesRead ?? 0);
   }
 
-  /** Without a connection nobody looks: a door that nobody uses wakes its process never. */
+  /** Checks the request heads of open connections. Without a connection the timer stops, so that an unused door wakes no process. */
   #lookAtHeads(): void {
     this.#looking ??= setInterval(() => {
       if (this.#places.count > 0) return this.#endHeads();

@@ -32,7 +32,7 @@ export interface HttpServeOptions {
   /** `host:port`; port 0 for any. */
   readonly listen: string;
   readonly limits?: Partial<HttpLimits>;
-  /** HTTPS instead of HTTP. */
+  /** Files of a certificate, to serve HTTPS instead of HTTP. */
   readonly tls?: TlsFiles | undefined;
   /** How often the files of `tls` are looked at again; for tests. */
   readonly tlsCheckEveryMs?: number;
@@ -40,7 +40,7 @@ export interface HttpServeOptions {
 }
 
 export interface CertificateInUse {
-  /** Milliseconds since 1970. */
+  /** End of the certificate, in milliseconds since 1970. */
   readonly endsAtMs: number;
   /** True if the files hold something else by now that can't be used. */
   readonly successorUnusable: boolean;
@@ -49,7 +49,7 @@ export interface CertificateInUse {
 export interface HttpListener {
   /** `host:port` with the port that was bound. */
   readonly address: string;
-  /** Undefined for HTTP. */
+  /** Certificate that is served; undefined for HTTP. */
   readonly certificate: CertificateInUse | undefined;
   /** Takes no more requests; those in progress have `graceMs` to end. Returns how many were cut. */
   close(graceMs?: number): Promise<number>;
@@ -417,7 +417,7 @@ interface Connection {
   /** Requests among the unanswered whose answer ends the connection. */
   readonly broken: Set<Exchange>;
   refusal: LastAnswer | undefined;
-  /** True once an answer was sent, or is due, that ends the connection. */
+  /** True once an answer that ends the connection was sent, or is due. */
   closes: boolean;
 }
 

@@ -8,7 +8,7 @@ import { inWords } from "./in-words.ts";
 import { parseWrittenJson } from "./written-json.ts";
 
 export interface ConfigProblem {
-  /** Undefined: it concerns no single key. */
+  /** Key of the configuration; undefined: the problem concerns no single key. */
   readonly key: string | undefined;
   readonly message: string;
 }

@@ -11,7 +11,7 @@ import type { Logger, Role } from "@stamp/ports";
 import { z } from "zod";
 import type { HttpListener } from "../http/http-server.ts";
 
-/** Keys of every process. */
+/** Configuration keys of every process about its stop. */
 export const stopKeys = {
   stopNotReadyMs: z
     .number()

@@ -7,7 +7,7 @@ import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { getSystemErrorMessage } from "node:util";
 
-/** Errors as Node throws them. */
+/** Error with the fields that Node gives to failures of system calls. */
 export interface SystemError extends Error {
   readonly code: string;
   readonly errno: number;

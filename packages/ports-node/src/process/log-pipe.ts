@@ -45,7 +45,7 @@ export class LogPipe {
     process.on("exit", () => this.#flushForLong());
   }
 
-  /** Takes a line of pino with its end. */
+  /** Writes a line of pino, line end included. */
   write(line: string): void {
     if (this.#waiting.length > 0) this.#flush();
     const bytes = Buffer.from(line);

@@ -69,7 +69,7 @@ export interface PeerFigures {
 /** Certificate of a door that is in use. */
 export interface ServedCertificate {
   readonly door: string;
-  /** Milliseconds since 1970. */
+  /** End of the certificate, in milliseconds since 1970. */
   readonly endsAtMs: number;
   /** True if its files hold something else by now that can't be used. */
   readonly successorUnusable: boolean;
@@ -88,7 +88,7 @@ export function metricsText(roleName: string, name: string, role: Pick<Role, "st
   return page.text;
 }
 
-/** Under the names that every client library of Prometheus uses for them. */
+/** Adds the metrics of the process under the names that Prometheus libraries use. */
 function addProcess(page: Page, labels: Labels, lag: ELDHistogram | undefined): void {
   const memory = process.memoryUsage();
   const cpu = process.cpuUsage();
@@ -173,7 +173,7 @@ class FactsPage {
     this.#number([...path, "count"], value.count, labels, ranges);
   }
 
-  /** Whether the table has a line for it. */
+  /** Adds a number if the table has a line for its path; false: it has none. */
   #known(path: readonly string[], value: number, labels: Labels, ranges: readonly string[]): boolean {
     const last = path.at(-1) ?? "";
     const exact = this.#metrics[path.join(".")];

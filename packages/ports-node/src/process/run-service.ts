@@ -72,7 +72,7 @@ export interface ServedDoor {
   readonly name: string;
   readonly listen: string;
   readonly handler: HttpHandler;
-  /** HTTPS instead of HTTP. */
+  /** Files of a certificate, to serve HTTPS instead of HTTP. */
   readonly tls?: TlsFiles | undefined;
   /** Other bounds than the usual ones. */
   readonly limits?: Partial<HttpLimits>;

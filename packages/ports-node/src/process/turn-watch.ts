@@ -16,7 +16,7 @@
 export const watchForMs = 60_000;
 
 export interface LongestTurn {
-  /** False: the watch begins with this question, and the other fields say nothing. */
+  /** True if the watch was on; false: it begins with this question, and the other fields say nothing. */
   readonly watching: boolean;
   /** Processor time of the longest turn since the previous question, in milliseconds. */
   readonly longestCpuMs: number;

@@ -127,7 +127,7 @@ function checked(text: string, where: string): string {
   throw new ConfigError(`${where}: a cluster secret has at least ${secretCharactersMin} characters, this one ${text.length}`);
 }
 
-/** Returns a new secret as its file holds it. */
+/** Returns a new secret, as its file holds it. */
 export const newSecret = (): string => `${randomBytes(secretBytes).toString("base64url")}\n`;
 
 /** Makes the file with a new secret unless it is there. Whole or not at all; of two that do it at the same time one wins. */

@@ -24,7 +24,7 @@ const fileBytesMax = 4_096;
 const writableByOthers = 0o022;
 
 export interface IssuedToken {
-  /** Nonce of the token. */
+  /** Id of the token: its nonce. */
   readonly id: string;
   /** Role that its holder says to have, e.g. "operator". */
   readonly role: string;

@@ -55,7 +55,7 @@ export function dropNextMasterKey(files: MasterKeyFiles): void {
   written(files.next, () => rmSync(files.next, { force: true }));
 }
 
-/** Removes the key before. */
+/** Removes the file with the previous key. */
 export function forgetPreviousMasterKey(files: MasterKeyFiles): void {
   written(files.previous, () => {
     rmSync(files.previous, { force: true });

@@ -29,11 +29,11 @@ export interface MasterKeySources {
 
 /** Paths of the files that hold master keys, by what they are for; empty if no key is read from there. Only `current` must exist. */
 export interface MasterKeyFiles {
-  /** The key that seals. */
+  /** File with the key that seals. */
   readonly current: string;
   /** The key that takes its place next, during a rotation; it opens, too. */
   readonly next: string;
-  /** The key before; it opens, too. */
+  /** File with the previous key, which still opens. */
   readonly previous: string;
 }
 
@@ -142,7 +142,7 @@ function idIn(idPath: string): string | undefined {
   }
 }
 
-/** Returns a new key as its file holds it. */
+/** Returns a new key, as its file holds it. */
 export const newMasterKey = (): string => `${randomBytes(keyBytes).toString("base64")}\n`;
 
 /**

@@ -2,9 +2,9 @@
 import type { Clock, TokenCheck, TokenIssuer } from "@stamp/ports";
 
 export interface OidcOptions {
-  /** `iss` of every token. */
+  /** Issuer that each token must name (`iss`). */
   readonly issuer: string;
-  /** `aud`: one of them. */
+  /** Audiences of which each token must name one (`aud`). */
   readonly audiences: readonly string[];
   /** URL or path of the key set; "" for what the issuer's discovery document says. */
   readonly jwks: string;
@@ -15,7 +15,7 @@ export interface OidcOptions {
   /** URL that is told to whoever shows no token; "" for the issuer itself. */
   readonly authorizationUri: string;
   readonly clock: Clock;
-  /** Replaces fetch in tests. */
+  /** Replacement of fetch, in tests. */
   readonly fetch?: typeof fetch;
 }
 

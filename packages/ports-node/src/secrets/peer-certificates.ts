@@ -59,7 +59,7 @@ export class PeerCertificates {
   #seen: string;
   #problem = "";
 
-  /** Throws ConfigError. */
+  /** Reads the certificates. Throws ConfigError. */
   constructor(files: PeerFiles, logger: Logger = silentLogger) {
     this.#files = files;
     this.#logger = logger;

@@ -26,7 +26,7 @@ export class WatchedSecret {
   readonly #files: SecretFiles;
   readonly #logger: Logger;
   #credential: SecretCredential;
-  /** State of the files when they were read last. */
+  /** State of the files when they were read last, as a text. */
   #seen: string;
   #problem = "";
   /** Fault of the list of tokens for tools, in words; empty if nothing is. */

@@ -7,7 +7,7 @@ import { check, checkEqual, thrown } from "./conformance.ts";
 
 export interface DiskUnderTest {
   readonly disk: Disk;
-  /** The same folder as a new process finds it after a clean end of the old one. */
+  /** Opens the folder as a new process does after a clean end of the old one. */
   reopen(): Promise<Disk>;
   dispose(): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { check, checkEqual, thrownFailure } from "./conformance.ts";
 
 export interface KeyValueUnderTest {
   readonly stores: KeyValueStores;
-  /** The same folder as a new process finds it after the old one closed its stores and ended. */
+  /** Opens the folder as a new process does after the old one closed its stores and ended. */
   reopen(): Promise<KeyValueStores>;
   dispose(): Promise<void>;
 }

@@ -2,7 +2,7 @@
 export interface TokenClaims {
   /** Subject of the token: `oid`, or else `sub`. */
   readonly subject: string;
-  /** `tid`, or "". */
+  /** Tenant of the token (`tid`), or "". */
   readonly tenant: string;
   /** Roles in the claim that the configuration names; as they came. */
   readonly roles: readonly string[];

@@ -5,7 +5,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { Address, Client } from "../transport.ts";
 
-/** Contents of PEM files. */
+/** Contents of the PEM files of a certificate and its authority. */
 export interface ForeignTls {
   /** Authorities that the server's certificate is checked against. */
   readonly ca: string;
@@ -16,7 +16,7 @@ export interface ForeignTls {
 
 export interface ForeignServer {
   readonly address: Address;
-  /** Undefined: the connection is not encrypted. */
+  /** Certificates for the connection; undefined: it is not encrypted. */
   readonly tls?: ForeignTls | undefined;
 }
 

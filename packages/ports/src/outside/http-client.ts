@@ -6,7 +6,7 @@ import type { Outcome } from "@stamp/base";
 
 export interface OutgoingRequest {
   readonly method: "GET" | "HEAD";
-  /** True for HTTPS, with a certificate that the host's authorities vouch for. */
+  /** True for HTTPS; the certificate must be vouched for by the authorities that the host trusts. */
   readonly secure: boolean;
   /** A name or an address, in lower case; an IPv6 address without brackets. */
   readonly hostname: string;

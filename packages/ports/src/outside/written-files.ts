@@ -1,6 +1,6 @@
 /** Files that a person writes and names to a process: not its own store, which is a `Disk`. */
 
-/** A JSON text with the places of its values. */
+/** JSON text with the positions of its values. */
 export interface WrittenJson {
   readonly value: unknown;
   /** Place of a value by its path (`accounts.0.name`), or of the nearest value around it; lines and columns begin with 1. */

@@ -110,7 +110,7 @@ export async function whyIncomplete(world: Pick<World, "digest" | "rules">, stor
   return whyOtherContent(found, proof.value, world.rules);
 }
 
-/** Reads all of the store, and its mark. */
+/** Reads all entries of the store, and its mark. */
 async function readAll(
   world: CompleteStoreWorld,
   name: string,
@@ -244,7 +244,7 @@ export class CompleteStore implements KeyValue {
   #proof: StoreProof | undefined;
   #mark: DiskFile | undefined;
   #last: Promise<void> = Promise.resolve();
-  /** False: nothing outside of the store names its last batch. */
+  /** True if a mark outside of the store names its last batch. */
   readonly #marked: boolean;
 
   constructor(world: CompleteStoreWorld, name: string, store: KeyValue, proof: StoreProof, marked = true) {

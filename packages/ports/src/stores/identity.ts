@@ -15,7 +15,7 @@ export interface Identity {
   readonly incarnation: number;
   /** Identity of this start alone, never kept: tells a process from one that runs on a copy of its folder. */
   readonly instance: string;
-  /** Undefined until it has met one. */
+  /** Id of the stamp; undefined until the process has met one. */
   readonly stampId: string | undefined;
   /** Binds the identity to this stamp, durably. Throws FailureError `wrongStamp` if it belongs to another. */
   bindStamp(stampId: string): Promise<void>;

@@ -18,12 +18,12 @@ export interface BatchMax {
 }
 
 export interface KeyValue {
-  /** Undefined: a batch is as large as memory allows. */
+  /** Bounds of a batch; undefined: as large as memory allows. */
   readonly batchMax?: BatchMax | undefined;
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
   /** All or nothing, also over a crash. With `sync` it is durable when it resolves; without, a crash may lose it and everything after it. */
   batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void>;
-  /** In key order, over the state at the first step. Keys and values are owned by the caller. */
+  /** Returns entries in key order, as of the first step. The caller owns keys and values. */
   range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]>;
   /**
    * Resolves if this process was still the one that may use the store after the call; throws FailureError `notLeader` if it was not. Undefined:

@@ -40,7 +40,7 @@ export class Progress {
   offsetBytes: number | undefined;
   /** Answered heartbeats since the last sign of life of the snapshot's stream. */
   idleHeartbeats = 0;
-  /** The last commit index that was sent to it. */
+  /** Commit index that was last sent to the member. */
   toldCommit = 0;
   /** A learner catches up in rounds (dissertation, section 4.2.1): the leader's last index as the round began, and the ticks since. */
   roundTarget: number;

@@ -21,13 +21,13 @@ export interface StoredData {
 
 export class BlobData implements StoredData {
   appendedBytes = 0;
-  /** Undefined: this table has none. */
+  /** Stream of the blob data; undefined: the table has none. */
   readonly #stream: OwnedStream | undefined;
   readonly #reader: ExtentReader;
   readonly #pins: DataPins;
   readonly #nowMs: () => number;
   #leaving: ReadonlySet<number> = new Set();
-  /** Reason why it takes no more. */
+  /** Failure with which appends are refused; undefined: they are taken. */
   #closed: Failure | undefined;
 
   constructor(stream: OwnedStream | undefined, reader: ExtentReader, pins: DataPins, nowMs: () => number) {
@@ -109,7 +109,7 @@ export class BlobData implements StoredData {
     return !this.#leaving.has(place.extentId) && (this.#stream?.knows(place.extentId) ?? false);
   }
 
-  /** In order. */
+  /** Sealed extents in the order of the stream. */
   get sealedExtents(): readonly DataExtent[] {
     return (this.#stream?.extents ?? [])
       .slice(0, -1)

@@ -40,7 +40,7 @@ export class DataPins {
     this.#settled = new Set(rules.on("settledRecorded") ? settled : []);
   }
 
-  /** Sets or renews the pins on these extents. */
+  /** Sets or renews the pins of these extents. */
   pin(extentIds: Iterable<number>, nowMs: number): void {
     if (!this.#rules.on("bytesPinTheirExtent")) return;
     for (const extentId of extentIds) this.#pinnedUntilMs.set(extentId, nowMs + this.termMs);

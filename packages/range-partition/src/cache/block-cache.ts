@@ -72,7 +72,7 @@ export class BlockCache {
     return bytes <= (1 - freeShareWhenFull) * this.#segmentsMax * this.#segmentBytes;
   }
 
-  /** Memory that it has taken. */
+  /** Memory that the cache takes, in bytes. */
   get takenBytes(): number {
     return this.#segments.length * this.#segmentBytes;
   }

@@ -83,7 +83,7 @@ export class ByteCache<T extends { readonly bytes: number }> {
 export interface Caches {
   readonly blocks: BlockCache;
   readonly fills: FillQueue;
-  /** By the place of the index's first piece. */
+  /** Cache of indexes, by the place of an index's first piece. */
   readonly indexes: ByteCache<CheckpointIndex>;
 }
 

@@ -8,9 +8,9 @@ const fillAfterMs = 10_000;
 
 /** A range that shares the cache. */
 export interface Filled {
-  /** Bytes of its checkpoints. */
+  /** Returns the size of the range's checkpoints, in bytes. */
   readonly bytes: () => number;
-  /** Asks for it to be filled. */
+  /** Fills the cache with blocks of the range. */
   readonly fill: () => void;
 }
 

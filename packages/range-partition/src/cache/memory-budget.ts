@@ -13,7 +13,7 @@ interface Member {
   readonly writeOut: () => void;
 }
 
-/** Share of one partition. */
+/** Share of one range in the budget. */
 export interface MemoryShare {
   readonly set: (activeBytes: number, frozenBytes: number) => void;
   /** It takes nothing any more. */

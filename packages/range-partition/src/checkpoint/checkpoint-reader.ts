@@ -53,7 +53,7 @@ interface SourceBlock {
 /** The entries of one block that count, for merging. */
 export interface MergedBlock {
   readonly entries: Iterable<Entry>;
-  /** True if it was in the row data cache. */
+  /** True if the block was in the row data cache. */
   readonly cached: boolean;
 }
 
@@ -63,7 +63,7 @@ export class Checkpoint {
   readonly liveBytes: number;
   /** Samples of the keys that count, at most 128, in order. */
   readonly keySamples: readonly KeySample[];
-  /** Where its data blocks and its index lie. */
+  /** Extents that hold the data blocks and the index. */
   readonly extentIds: ReadonlySet<number>;
   readonly #bounds: KeyBounds;
   readonly #storage: Storage;
@@ -153,7 +153,7 @@ export class Checkpoint {
     for await (const { block, cached } of this.#blocks(index, from, to)) yield { entries: within(block.from(low), high), cached };
   }
 
-  /** In order; the next ones are asked for while those before are worked on. */
+  /** Yields blocks in order. The next ones are asked for while the earlier ones are worked on. */
   async *#blocks(index: CheckpointIndex, from: number, to: number): AsyncGenerator<SourceBlock, void, void> {
     let at = from;
     const some = (): Promise<Outcome<readonly SourceBlock[]>> | undefined => {
@@ -302,7 +302,7 @@ export class Checkpoint {
     this.#storage.figures.add(cached === undefined ? "rowCacheMisses" : "rowCacheHits");
   }
 
-  /** All who want it wait for one read. */
+  /** Fetches a block; callers at the same time share one read. */
   #fetched(index: CheckpointIndex, at: number, background = false): Promise<Block> {
     const { place } = index.block(at);
     let fetched = this.#fetching.get(at);

@@ -34,7 +34,7 @@ export class ForwardSource implements EntrySource {
   readonly #snapshotSequence: number;
   #from: Uint8Array;
   #index: CheckpointIndex | undefined;
-  /** The block after those that were looked at. */
+  /** Position of the next block. */
   #at = 0;
   #walk: BlockWalk | undefined;
   #last: Uint8Array | undefined;

@@ -92,7 +92,7 @@ export class Maintenance {
   #state: PartitionState;
   /** Versions that a durable record, or one on its way, names. */
   #needs: PartitionState["needs"];
-  /** Newest first. */
+  /** Checkpoints of the range, newest first. */
   #checkpoints: readonly Checkpoint[];
   #nextId: number;
   /**
@@ -199,7 +199,7 @@ export class Maintenance {
     this.#stopped = true;
   }
 
-  /** Takes `stop` back. */
+  /** Undoes `stop`. */
   goOn(): void {
     this.#stopped = false;
   }
@@ -295,7 +295,7 @@ export class Maintenance {
     return ok({ allCached });
   }
 
-  /** For one merge: rests while anybody in this process was served since it was asked last. */
+  /** Returns the rests of one merge: it rests while anybody in this process was served since the last step. */
   #restTimes(): RestTimes {
     const { figures, world } = this.#storage;
     const watch = new ServedWatch(world.clock.monotonicMs(), figures.served);

@@ -11,7 +11,7 @@ const stepEntriesMax = 256;
 const stepBytesMax = 256 * 1024;
 /** Longest rest, in milliseconds. */
 const restMsMax = 500;
-/** Beside reads, merges take one part in this many of the time. */
+/** Inverse of the share of time that merges take beside reads. */
 const readsPart = 16;
 /** Rate of writes below which merges keep up without a larger share of the time. */
 const writtenBytesPerSecond = 1024 * 1024;
@@ -58,7 +58,7 @@ export class ServedWatch {
   #before: ServedFigures;
   #sinceMs: number;
   #sinceBytes: number;
-  /** True until it is known whether much is written. */
+  /** True if much is written; also until it is known. */
   #muchWritten = true;
 
   constructor(nowMs: number, figures: ServedFigures) {

@@ -25,9 +25,9 @@ export interface Kept {
   readonly tables: MemoryTables;
   /** Budget that it shares with other partitions of the process. */
   readonly memory: MemoryBudget;
-  /** Returns why it has ended. */
+  /** Returns the failure with which the range has ended; undefined: it has not. */
   readonly ended: () => Failure | undefined;
-  /** Returns why it takes no more writes. */
+  /** Returns the failure with which writes are refused; undefined: they are taken. */
   readonly closed: () => Failure | undefined;
   /** Returns why nothing in memory may be written out. */
   readonly recorded: () => Failure | undefined;
@@ -87,7 +87,7 @@ export class Upkeep {
     this.look();
   }
 
-  /** For who stops merges himself: `restMerges` does not let them go on. */
+  /** Ends the rests of merges, for a caller that stops merges itself. */
   cancelRest(): void {
     this.#mergesLater?.cancel();
   }

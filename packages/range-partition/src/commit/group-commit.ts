@@ -19,7 +19,7 @@ import type { RowWrite } from "../types.ts";
 export interface Committed {
   readonly firstSequence: number;
   readonly transactions: readonly (readonly RowWrite[])[];
-  /** Place in the log, when it is durable there. */
+  /** Place of the commit in the log, once it is durable. */
   readonly place?: Place;
   /** Size of the record in the log, in bytes. */
   readonly bytes: number;
@@ -27,7 +27,7 @@ export interface Committed {
 
 /** Commits of a leaving partition that are decided and not durable. */
 export interface Undurable {
-  /** Writes in their order. */
+  /** Writes in the order of their commits. */
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
   /** Sequence of the last of these commits, or of the last durable one if there are none. */
@@ -36,7 +36,7 @@ export interface Undurable {
   readonly recorded: (outcome: Outcome<void>) => void;
 }
 
-/** A log that was cut. */
+/** Log that was cut for a split or merge. */
 export interface Cut {
   /** Resolves when all is applied that the log had acknowledged: at once, nothing is waited for. */
   readonly applied: Promise<void>;

@@ -12,7 +12,7 @@ import { MemoryTable } from "@stamp/lsm";
 import type { RowWrite } from "../types.ts";
 
 interface Generation {
-  /** Absent until a transaction reads. */
+  /** Table of the pending writes; absent until a transaction reads. */
   table: MemoryTable | undefined;
   /** Writes that are not in the table yet, in the order of their transactions. */
   unread: (readonly RowWrite[])[];

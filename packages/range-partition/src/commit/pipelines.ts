@@ -7,7 +7,7 @@ import { PendingWrites } from "./pending-writes.ts";
 export interface Last {
   /** Resolves to true when it is durable and applied, false if that never happens. */
   readonly settled: Promise<boolean>;
-  /** The same, once it is settled. */
+  /** True if the write became durable, false if it failed; undefined while that is open. */
   durable: boolean | undefined;
 }
 

@@ -31,7 +31,7 @@ export interface Surroundings {
   readonly closed: () => Failure | undefined;
   /** Returns why none can go on. */
   readonly ended: () => Failure | undefined;
-  /** Reads of committed rows. */
+  /** Reads a committed row. */
   readonly get: (key: Uint8Array) => Promise<Uint8Array | undefined>;
   readonly scan: (range: ScanRange) => RowScan;
   readonly view: () => TableView;
@@ -89,7 +89,7 @@ export class Transactions {
     return earliest;
   }
 
-  /** The same by the monotonic clock, which nobody sets. */
+  /** Monotonic time before which all transactions are over, in milliseconds; nobody sets that clock. */
   get overBeforeMonotonicMs(): number {
     let earliest = this.#world.clock.monotonicMs();
     for (const { monotonicMs } of this.#begun) earliest = Math.min(earliest, monotonicMs);

@@ -31,7 +31,7 @@ import { type LoggedCommit, RecentCommits } from "./recent-commits.ts";
 
 const acknowledgedPollMs = 20;
 
-/** The range as its followers see it. */
+/** Facts and calls of a range that its followers need. */
 export interface FollowedRange {
   readonly rangeId: string;
   readonly own: KeyBounds;
@@ -85,7 +85,7 @@ export class LogFollowers {
   readonly #record: () => Promise<Outcome<void>>;
   readonly #followers = new Map<string, Follower>();
   readonly #recent: RecentCommits;
-  /** Oldest first. */
+  /** Marks in the log, oldest first. */
   #marks: Mark[] = [];
   /** Rows that parents left: the commit behind `checkpointedSequence` of the record that the range was loaded from. */
   readonly #rest: LoggedCommit | undefined;
@@ -155,7 +155,7 @@ export class LogFollowers {
     return [...this.#followers.keys()];
   }
 
-  /** Notes by name. */
+  /** Notes of the followers, by name. */
   get notes(): ReadonlyMap<string, string> {
     return new Map([...this.#followers].map(([name, { note }]) => [name, note]));
   }

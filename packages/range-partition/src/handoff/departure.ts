@@ -25,7 +25,7 @@ export interface Leaver {
   readonly commit: GroupCommit;
   readonly transactions: Transactions;
   readonly data: BlobData;
-  /** Returns why it has ended. */
+  /** Returns the failure with which the range has ended; undefined: it has not. */
   readonly ended: () => Failure | undefined;
   readonly tables: MemoryTables;
   readonly upkeep: () => Upkeep;
@@ -45,7 +45,7 @@ const leftStreamsTimeoutMs = 500;
 export class Departure {
   readonly #leaver: Leaver;
   #preparing = false;
-  /** How often it did not leave after all. */
+  /** Number of attempts to leave that were taken back. */
   #resumed = 0;
   #record: Promise<Outcome<HandoffRecord>> | undefined;
   /** True if followers of the log will find what they lack in the last record: it stays in memory until then. */

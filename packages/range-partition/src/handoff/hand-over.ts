@@ -24,7 +24,7 @@ export interface OwnedNames {
 export interface Parent extends OwnedNames {
   /** Streams as the parent left them, if this process still has them. */
   readonly left?: PartitionStreams;
-  /** For the first parent: `Left.recordExtentId`, and where replay of the children begins. */
+  /** Extent of the first parent's last record; replay of the children begins there. */
   readonly recordExtentId?: number;
   readonly logFromExtentId?: number;
 }
@@ -32,7 +32,7 @@ export interface Parent extends OwnedNames {
 /** Open extents of the streams that were made, by name. */
 export type HandedOver = ReadonlyMap<string, Location>;
 
-/** The logs of two have each its own sequences. */
+/** Kinds of streams that a child takes from two parents. Commit logs are not joined: each has its own sequences. */
 const sharedOfTwo = ["metadata", "rowData", "blobData"] as const;
 const sharedOfOne = [...sharedOfTwo, "commitLog"] as const;
 const sharedKinds = (parents: readonly Parent[]) => (parents.length > 1 ? sharedOfTwo : sharedOfOne);

@@ -28,7 +28,7 @@ export interface Left extends HandoffRecord {
 
 /** Commits in the cut log that are in no checkpoint, for all children. */
 export interface LeftLog {
-  /** Where replay begins; 0: at its first extent. */
+  /** Extent at which replay begins; 0: the first one of the log. */
   readonly fromExtentId: number;
   readonly table: MemoryTable;
   readonly lastSequence: number;
@@ -40,14 +40,14 @@ export interface LeftLog {
 export interface Share {
   readonly state: PartitionState;
   readonly own: KeyBounds;
-  /** Extents that its blob data stream lists. */
+  /** Extents of the blob data stream. */
   readonly dataExtents: readonly number[];
 }
 
 /** Writes the last record of a partition. */
 type WriteRecord = (share: Share) => Promise<Outcome<PartitionState>>;
 
-/** How one of two leaves. */
+/** Way in which a parent of a merge leaves. */
 export interface Leaving {
   readonly children: readonly string[];
   /** Rows in memory up to this size go into the record; more are written to a checkpoint first. In bytes. */

@@ -63,7 +63,7 @@ export function hasRowsBetween(range: Pick<RemovedRange, "scan">, low: Uint8Arra
   });
 }
 
-/** A scan throws what it meets. */
+/** Runs a scan, and returns as an outcome what it throws. */
 async function refusing<T>(run: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   try {
     return await run();

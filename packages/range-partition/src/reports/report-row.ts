@@ -30,7 +30,7 @@ export interface ReportRow extends ReportPlace {
   readonly write: RowWrite;
 }
 
-/** In the order of operation, sequence and index. */
+/** Returns the key of a report row; keys have the order of operation, sequence and index. */
 export function reportKey(name: Uint8Array, { operation, sequence, index }: ReportPlace): Uint8Array {
   const key = new Uint8Array(name.length + 1 + numbersBytes);
   key.set(name);
@@ -42,7 +42,7 @@ export function reportKey(name: Uint8Array, { operation, sequence, index }: Repo
   return markerKey(key);
 }
 
-/** True for the key of a report row of the PartitionName. */
+/** True if the key is that of a report row of this PartitionName. */
 export const isReportKey = (key: Uint8Array, name: Uint8Array): boolean =>
   key.length === name.length + 1 + numbersBytes + 1 && key[name.length] === reportByte && startsWith(key, name);
 

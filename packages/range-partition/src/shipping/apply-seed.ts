@@ -49,7 +49,7 @@ export interface SeedPart {
   readonly low: Uint8Array;
   /** Key at which the part ends, exclusive; of the same form as `low`. */
   readonly high: Uint8Array;
-  /** Rows in key order. */
+  /** Rows in the order of their keys. */
   readonly rows: readonly Row[];
   /** The part is a piece of one PartitionName. The first piece begins at `name`. */
   readonly piece?: { readonly name: Uint8Array; readonly isLast: boolean } | undefined;

@@ -12,7 +12,7 @@ const markerVersion = 1;
 /** With the lineage of the log. Written only for a log that has one: the other stamp ships it at feature level 4 (`neededLevels.lineages`). */
 const versionWithLineage = 2;
 
-/** True for the keys of markers. */
+/** True if the key is that of a marker. */
 export const isMarkerKey = (key: Uint8Array): boolean => key.at(-1) === markerByte;
 
 export function markerKey(name: Uint8Array): Uint8Array {

@@ -30,7 +30,7 @@ export interface ScannedRange {
   scan(range: ScanRange, snapshot?: Snapshot): RowScan;
 }
 
-/** The way to the receiver. */
+/** Calls that bring parts of a seed to the receiver. */
 export interface SeedLink {
   /** Resolves well when the part is durable at the receiver. */
   seed(part: SeedPart, options: { readonly timeoutMs: number; readonly signal: AbortSignal }): Promise<Outcome<unknown>>;
@@ -170,7 +170,7 @@ export class RangeSeeder {
     return found(high, bytes, name && { name, isLast: true });
   }
 
-  /** False if it was not acknowledged: the rows have to be read anew. */
+  /** Sends a part; false: it was not acknowledged, and its rows have to be read anew. */
   async #send({ part, bytes }: Found, signal: AbortSignal, attemptsMax: number): Promise<boolean> {
     const { clock, random } = this.#world;
     const beganMs = clock.monotonicMs();

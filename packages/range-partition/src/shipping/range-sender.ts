@@ -20,7 +20,7 @@ import type { Shipment } from "./apply-shipped.ts";
 import { isMarkerKey } from "./marker.ts";
 import { shippedTicketMax } from "./shipped-fences.ts";
 
-/** The way to the receiver. */
+/** Calls that bring batches to the receiver. */
 export interface ShippingLink {
   /** Resolves well when the shipment is durable at the receiver. */
   ship(shipment: Shipment, options: { readonly timeoutMs: number; readonly signal: AbortSignal }): Promise<Outcome<unknown>>;

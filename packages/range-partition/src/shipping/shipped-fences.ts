@@ -58,7 +58,7 @@ export class ShippedFences {
   /** Part of the fences that is durable. */
   #recorded: FencedEpochs;
   #leads: Prefixes;
-  /** Leads that are recorded now, by their names. */
+  /** Leads that are being recorded, by their names. */
   readonly #leading = new Map<string, Promise<Outcome<void>>>();
 
   constructor(range: FencedRange) {

@@ -32,7 +32,7 @@ export interface RawBlocks {
   /** Place of each block's first payload byte. */
   readonly offsetsBytes: number[];
   readonly payload: Uint8Array[];
-  /** Where to go on. */
+  /** Offset at which the next read begins, in bytes. */
   readonly nextOffsetBytes: number;
 }
 

@@ -33,7 +33,7 @@ export interface FragmentRange {
 
 /** Places with which a read begins. */
 export interface KnownPlaces {
-  /** True: the places were looked up for an earlier read, and may be old. */
+  /** True if the places were looked up for an earlier read, and may be old. */
   readonly isCached: boolean;
   /** A node says that it has no such fragment: the places are old. */
   disproved(): void;
@@ -94,7 +94,7 @@ export class FragmentRace {
     return this.#range.coded.fragments[index]?.address ?? "";
   }
 
-  /** False: the budget is used up. */
+  /** Takes a hedge from the budget; false: the budget is used up. */
   #mayHedge(): boolean {
     const { histories, world } = this.#parts;
     if (!world.rules.on("hedgesBounded")) return true;

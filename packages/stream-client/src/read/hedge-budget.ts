@@ -10,7 +10,7 @@
  */
 import { counter, gauge, type Metrics } from "@stamp/base";
 
-/** Hedges for each read. */
+/** Number of hedges that each read adds to the budget. */
 const share = 0.1;
 /** Hedges for each second, so that a reader with few reads has some. */
 const perSecond = 0.1;

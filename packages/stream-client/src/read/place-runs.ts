@@ -14,7 +14,7 @@ export const runBytesMax: number = 256 * 1024;
 const runSpanBytesMax = 512 * 1024;
 const chunkBytesMax = 1024 * 1024;
 
-/** Never empty. */
+/** Places that follow one another; never empty. */
 export type PlaceRun = readonly [Place, ...Place[]];
 
 export const lengthOfRun = (run: PlaceRun): number => run.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);

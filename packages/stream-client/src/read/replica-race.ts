@@ -132,7 +132,7 @@ export const doubtsPlaces = ({ code }: Failure): boolean => code !== "resourceEx
 export interface RaceOptions {
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
-  /** True: the addresses were looked up for an earlier read, and may be old. */
+  /** True if the addresses were looked up for an earlier read, and may be old. */
   readonly isCached: boolean;
   /** Size of the answer, in bytes. Undefined: it is not known. */
   readonly bytes?: number | undefined;
@@ -209,7 +209,7 @@ export function raceReplicas<T>(
     let isDoubted = false;
     const askedSilent = new Set<string>();
     const hedges = new Hedges(clock, histories, bytes);
-    /** True: the caller went away while the node that was asked first was silent. */
+    /** True if the caller went away while the node that was asked first was silent. */
     let isUnjudged = false;
     const cancelAll = (): void => {
       for (const controller of active) controller.abort();

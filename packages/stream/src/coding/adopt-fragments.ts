@@ -14,14 +14,14 @@ import type { ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
 import type { TransactionPlan } from "../state/changes.ts";
 import type { StreamState } from "../state.ts";
 
-/** A fragment as its node tells it. */
+/** Fragment, as its node describes it. */
 export interface FoundFragment extends FragmentPlace {
   readonly index: number;
   /** Name of the code, sealed length in bytes and checksum of the extent, as the fragment's head says. */
   readonly profile: string;
   readonly sealedLengthBytes: number;
   readonly checksum: number;
-  /** True if nothing wrong is known of it. */
+  /** True if no damage of the fragment is known. */
   readonly intact: boolean;
 }
 

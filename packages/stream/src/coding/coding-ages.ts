@@ -4,7 +4,7 @@
  */
 import { type Checksum, frameRecord, fromUtf8, type Outcome, ok, refused, unframeRecord, utf8 } from "@stamp/base";
 
-/** A look over all extents. */
+/** Result of a look over all extents: the numbers of those that were not sealed. */
 export interface SavedLook {
   /** Time of the look, in milliseconds since 1970. */
   readonly wallMs: number;
@@ -20,7 +20,7 @@ const version = 1;
 /** Numbers of young extents in a record, over all looks: about 160 KiB. Looks beyond are not saved. */
 const youngMax = 20_000;
 
-/** `looks`: oldest first. */
+/** Encodes looks, oldest first. */
 export function encodeCodingAges(looks: readonly SavedLook[], checksum: Checksum): Uint8Array {
   const saved: SavedLook[] = [];
   let left = youngMax;

@@ -13,7 +13,7 @@ export interface FragmentHealth {
   readonly readable: boolean;
   /** True if it is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
-  /** True if its node is to be emptied. */
+  /** True if the fragment's node is to be emptied. */
   readonly leaving: boolean;
 }
 

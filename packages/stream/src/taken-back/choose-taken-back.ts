@@ -21,9 +21,9 @@ export const historyApart = 500_000;
 
 export interface LeftExtent {
   readonly extent: ProvenExtent;
-  /** Why it is not taken back, in words. */
+  /** Reason why the extent is not taken back, in words. */
   readonly why: string;
-  /** False: it had been left or deleted before, so the restore loses nothing by it. */
+  /** True if the restore loses the extent; false: it had been left or deleted before. */
   readonly isLost: boolean;
 }
 

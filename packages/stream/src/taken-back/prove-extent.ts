@@ -21,7 +21,7 @@ export interface UnknownReplica {
   readonly ownerEpoch: number;
   readonly version: number;
   readonly durableBytes: number;
-  /** Undefined: the node knows of no seal. */
+  /** Sealed length in bytes; undefined: the node knows of no seal. */
   readonly sealedLengthBytes: number | undefined;
   /** crc32c of the sealed content; undefined: not sealed, or not known. */
   readonly checksum: number | undefined;
@@ -38,9 +38,9 @@ export interface ProvenExtent {
   readonly ownerEpoch: OwnerEpoch;
   /** Highest version that a replica has. */
   readonly version: ExtentVersion;
-  /** False: nothing was ever appended to it. */
+  /** True if anything was ever appended to the extent. */
   readonly hasContent: boolean;
-  /** Undefined: no replica was sealed. */
+  /** Length and checksum of the seal; undefined: no replica was sealed. */
   readonly sealed: { readonly lengthBytes: number; readonly checksum: number | undefined } | undefined;
   /** Places of all replicas, also of damaged ones, which are made anew. */
   readonly places: readonly ReplicaPlace[];

@@ -22,7 +22,7 @@ export interface TakenBackRecord {
   readonly extents: number;
   /** Number of extents that did not come back. */
   readonly lostCount: number;
-  /** The first of them, at most `lostMax`. */
+  /** Lost extents, the first `lostMax` at most. */
   readonly lost: readonly LostExtent[];
   /** Number of extents that a taken one was made behind, and that no node that was heard has. Absent: not counted. */
   readonly missingCount?: number;

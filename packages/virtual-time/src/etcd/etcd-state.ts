@@ -69,7 +69,7 @@ export class EtcdState {
     return ok({ kvs: found.slice(0, limit), more: found.length > limit, count: BigInt(found.length), header: this.header });
   }
 
-  /** Refused before it is proposed, as etcd does. */
+  /** Refuses a request that etcd would refuse before it proposes it. */
   check(request: etcd.TxnRequest): Outcome<void> {
     if (Math.max(request.compare.length, request.success.length, request.failure.length) > operationsMax) {
       return refused("invalidArgument", "badRequest", "etcdserver: too many operations in txn request");
@@ -107,7 +107,7 @@ export class EtcdState {
     return ok({ succeeded, responses, header: this.header });
   }
 
-  /** Returns all keys as they are now. */
+  /** Returns all keys, to be stored. */
   saved(): unknown {
     return this.#keys;
   }

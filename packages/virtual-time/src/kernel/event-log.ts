@@ -13,9 +13,9 @@ interface Entry {
 }
 
 export interface EventLogOptions {
-  /** Entries kept; 0 for all. */
+  /** Number of entries that are kept; 0: all. */
   readonly keptMax?: number;
-  /** Called with every line as it is written. */
+  /** Function that gets every line as it is written. */
   readonly onLine?: ((line: string) => void) | undefined;
 }
 

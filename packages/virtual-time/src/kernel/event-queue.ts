@@ -15,7 +15,7 @@ export interface SimEvent {
   readonly owner: Incarnation | undefined;
   readonly kind: string;
   readonly detail: string;
-  /** Undefined once it ran or was cancelled. */
+  /** Work of the event; undefined once it ran or was cancelled. */
   work: (() => void) | undefined;
 }
 

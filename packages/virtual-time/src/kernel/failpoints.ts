@@ -24,7 +24,7 @@ export interface FailpointOptions {
   readonly delayMaxMs: number;
   /** How long a process is paused at most. */
   readonly pauseMaxMs: number;
-  /** Only names that it matches are hot. */
+  /** Pattern of the failpoints that act; undefined: all do. */
   readonly only?: RegExp | undefined;
 }
 

@@ -14,7 +14,7 @@ import { shapeOf } from "./failpoints.ts";
 
 export type RoleFactory = (world: World) => Role;
 
-/** An incarnation's needs of its simulation. */
+/** Functions of the simulation that an incarnation of a process needs. */
 export interface Scheduler {
   readonly nowUs: number;
   schedule(delayUs: number, owner: Incarnation | undefined, kind: string, detail: string, work: () => void): SimEvent;
@@ -29,15 +29,15 @@ export type Struck = { readonly kind: "dead" } | { readonly kind: "error" } | { 
 
 export interface SimProcess {
   readonly name: string;
-  /** The name without its number. */
+  /** Name of the process without its number. */
   readonly kind: string;
   readonly factory: RoleFactory | undefined;
-  /** Undefined: it stays dead until `restart`. */
+  /** Time until the supervisor starts the process again, in milliseconds; undefined: never, only `restart` does. */
   restartAfterMs: number | undefined;
   readonly disk: SimDiskState;
   readonly keyValue: KeyValueState;
   readonly prng: Prng;
-  /** The live one, or none. */
+  /** Live incarnation; undefined: the process is dead. */
   incarnation: Incarnation | undefined;
   /** True if the supervisor leaves it down until `restart`. */
   heldDown: boolean;

@@ -16,10 +16,10 @@ const sectorBytes = 512;
 
 interface Change {
   readonly order: number;
-  /** Inside the page. */
+  /** Offset inside of the page, in bytes. */
   readonly from: number;
   readonly to: number;
-  /** Undefined: zeros. */
+  /** Bytes that were written; undefined: zeros. */
   readonly bytes: Uint8Array | undefined;
 }
 

@@ -143,7 +143,7 @@ export class SimDiskState {
     return Math.ceil(this.options[kind] * (0.5 + 1.5 * this.#prng.float()) * slow * this.slowFactor);
   }
 
-  /** `work` when a lane is free for it. */
+  /** Runs `work` when a lane of the disk is free. */
   inTurn<T>(path: string, work: () => Promise<T>): Promise<T> {
     if (this.options.lanes === 0) return work();
     return new Promise<T>((resolve, reject) => {

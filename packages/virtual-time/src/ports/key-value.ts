@@ -13,7 +13,7 @@ type Undo = readonly (readonly [key: string, before: Uint8Array | undefined])[];
 
 /** Number of the newest synced batches that a store can lose. */
 export const historyMax = 64;
-/** Largest number that it loses by `forget`. */
+/** Largest number of batches that `forget` loses. */
 const forgottenMax = 16;
 
 interface UnderWay {

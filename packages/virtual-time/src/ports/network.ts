@@ -145,7 +145,7 @@ export class Network {
 
 const keys = new WeakMap<Method, string>();
 
-/** `package.Service/Method` */
+/** Returns the name of a method: `package.Service/Method`. */
 export function methodKey(method: Method): string {
   let key = keys.get(method);
   if (key === undefined) {

@@ -56,7 +56,7 @@ export class Pipe {
     if (this.#line.length > 0) this.#line.length = this.#network.prng.below(this.#line.length + 1);
   }
 
-  /** The receiver gave up. */
+  /** Ends the pipe, because the receiver gave up. */
   drop(): void {
     this.#line = [];
     this.#network.forget(this);

@@ -53,7 +53,7 @@ export class ServerCall implements CallContext {
     return this.#aborted || this.#deadlineUs <= this.#server.nowUs;
   }
 
-  /** The handler is through. */
+  /** Ends the call, because its handler is done. */
   end(): void {
     this.#server.cancel(this.#timer);
     this.onAbort = undefined;

@@ -82,7 +82,7 @@ class Outbox {
     this.#wake?.();
   }
 
-  /** False when it was closed before the end. */
+  /** Sends the items of `source`; false if the stream was closed before their end. */
   async pump(source: AsyncIterable<unknown>, send: (message: unknown) => void): Promise<boolean> {
     for await (const message of source) {
       while (this.#left === 0 && !this.#closed) {

@@ -15,7 +15,7 @@ export interface TakenAppend {
   readonly committedBytes: number;
   /** Borrowed until it is durable or has failed, and beyond while it is read from memory. */
   readonly slices: readonly Uint8Array[];
-  /** crc32c of the slices. */
+  /** crc32c of the append's bytes. */
   readonly checksum: number;
   readonly frames: readonly FrameAt[];
   readonly arrivedMs: number;

@@ -19,11 +19,11 @@ import { checkFile } from "./check.ts";
 import { verifyContent } from "./verify.ts";
 
 export interface DiskProblem {
-  /** Stable, for tools. */
+  /** Kind of the problem: a stable word, for tools. */
   readonly kind: "newer" | "identity" | "journal" | "table" | "replica" | "strayFile";
   readonly extentId?: number;
   readonly what: string;
-  /** Command or step that mends it. */
+  /** Command or step that mends the problem. */
   readonly cure: string;
 }
 
@@ -50,7 +50,7 @@ const byRebuild = "`stamp fsck --rebuild`, or the node itself at its next start"
 
 const curesOf = { content: copiedAnew, header: byRebuild, newer: byRelease } as const;
 
-/** `deep` reads every byte. */
+/** Checks the disk of a stopped node; `deep` reads every byte. */
 export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, deep: boolean): Promise<CheckedDisk> {
   const problems: DiskProblem[] = [];
   const notes: string[] = [];

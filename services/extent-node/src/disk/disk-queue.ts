@@ -14,7 +14,7 @@ export interface Io {
   readonly caller?: Caller;
 }
 
-/** A call or its signal. */
+/** Caller of an operation: a call or its abort signal. */
 export type Caller = Pick<AbortSignal, "aborted">;
 
 export const appendIo: Io = { class: "append" };

@@ -31,7 +31,7 @@ export interface FileWrite {
 
 interface Handle {
   readonly opening: Promise<DiskFile>;
-  /** The open file; undefined while it is closed. */
+  /** Open file; undefined while it is closed. */
   file: DiskFile | undefined;
   users: number;
 }
@@ -120,7 +120,7 @@ export class ExtentFiles {
     if (this.#handles.has(path)) this.#present.add(path);
   }
 
-  /** Makes a new, empty file. */
+  /** Makes an empty file for an extent. */
   async create(path: string, id: ExtentId): Promise<void> {
     await this.with(path, true, (file) => file.allocate(extentContentOffset));
     await this.#disk.syncFolder(extentFolder(id));

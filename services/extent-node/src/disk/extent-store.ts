@@ -81,7 +81,7 @@ export class ExtentStore {
     return this.#room.next;
   }
 
-  /** Notes a durable append. */
+  /** Takes note of a durable append. */
   appended(extent: LocalExtent, generation: number, append: PendingAppend): void {
     if (extent.removed) return;
     if (extent.replica.state === "sealed" && append.endBytes > extent.replica.endBytes) return;

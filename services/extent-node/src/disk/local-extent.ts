@@ -22,7 +22,7 @@ export interface AppendWaiter {
 
 export class LocalExtent {
   replica: Replica;
-  /** Window of a primary, while it takes appends. */
+  /** Window of the primary; undefined while it takes no appends. */
   window: PrimaryWindow<AppendWaiter> | undefined;
   /** Appends that are not in the file yet, in offset order, contiguous. */
   pending: PendingAppend[] = [];

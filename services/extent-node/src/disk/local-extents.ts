@@ -13,7 +13,7 @@ export class LocalExtents {
     return this.#extents.size;
   }
 
-  /** Bytes of sealed extents. */
+  /** Number of bytes in sealed extents. */
   get sealedBytes(): number {
     return this.#sealedBytes;
   }

@@ -179,7 +179,7 @@ export class ExtentTable {
     return runs;
   }
 
-  /** Forgets the extent and its runs. */
+  /** Removes the extent and its block runs from the table. */
   async forget(id: ExtentId): Promise<void> {
     const operations: KeyValueOperation[] = [{ kind: "delete", key: key("x", id) }];
     for (const [offset] of await this.runs(id)) operations.push({ kind: "delete", key: key("r", id, offset) });

@@ -6,11 +6,11 @@
  */
 import type { ExtentId } from "@stamp/base";
 
-/** About 10 MB. */
+/** Number of deleted versions that are remembered, about 10 MB. */
 const versionsMax = 100_000;
 
 export class DeletedVersions {
-  /** Versions in the order of their deletion. */
+  /** Deleted versions, in the order of their deletion. */
   readonly #versions = new Set<string>();
   readonly #max: number;
 

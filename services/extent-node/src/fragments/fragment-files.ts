@@ -114,7 +114,7 @@ export class FragmentFiles {
   /** Keyed by extent, then by version. */
   readonly #here = new Map<ExtentId, Map<number, FragmentName>>();
   readonly #order = new OrderedIds<ExtentId>((id) => this.#here.has(id));
-  /** Keyed by path. */
+  /** Known damage of fragments, by path. */
   readonly #damaged = new Map<string, FragmentDamage>();
   readonly #making = new Map<string, FragmentWriter>();
   readonly #deleted = new DeletedVersions();
@@ -242,7 +242,7 @@ export class FragmentFiles {
     return refused("aborted", "conflict", `this node has a fragment of extent ${id}, version ${version}`);
   }
 
-  /** Gives the synced file at `path` its name. */
+  /** Gives the synced file at `path` the name of its fragment. */
   async #adopt(name: FragmentName, path: string): Promise<Outcome<void>> {
     const held = this.#refuse(name);
     if (held !== undefined) return held;

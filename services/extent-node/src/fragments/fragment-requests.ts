@@ -7,7 +7,7 @@ import { type FragmentSpec, fragmentBytesMax, fragmentBytesOf } from "@stamp/ext
 import { type CodedExtent, type FragmentNode, fromWire } from "@stamp/wire";
 import type { WantedFragment } from "./fragment-files.ts";
 
-/** A coded extent, as a request names it. */
+/** Coded extent, as a request describes it. */
 export interface Coded {
   readonly extent: Omit<FragmentSpec, "index" | "version">;
   readonly profile: Profile;
@@ -22,7 +22,7 @@ export function wantedOf({ extent, checksums }: Coded, index: number): WantedFra
   return { profile, sealedLengthBytes, contentChecksum, creation, ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
 }
 
-/** A fragment on a node. */
+/** Fragment and the node that holds it. */
 export interface FragmentAt {
   readonly index: number;
   readonly version: ReturnType<typeof extentVersion>;
@@ -76,7 +76,7 @@ interface Admitting {
   readonly identity: { readonly stampId: string };
   /** Returns the refusal of a command for another disk than this node's. */
   otherDisk(diskId: string): Failed | undefined;
-  /** Takes a term; its end makes it durable. */
+  /** Obeys a term; the returned promise ends when the term is durable. */
   obey(term: number): Outcome<Promise<void>>;
 }
 

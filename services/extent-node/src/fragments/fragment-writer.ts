@@ -46,7 +46,7 @@ export class FragmentWriter {
   #at = 0;
   #unsynced = 0;
   #state: "making" | "finishing" | "finished" | "discarded" = "making";
-  /** The step under way: a discard waits for it. */
+  /** Step under way; a discard waits for it. */
   #step: Promise<unknown> = Promise.resolve();
 
   constructor(parts: Parts) {

@@ -31,7 +31,7 @@ import { joinSmall } from "./slices.ts";
 
 export interface JournalEntry {
   readonly record: JournalRecord;
-  /** Borrowed until durable. */
+  /** Bytes of the record, borrowed until it is durable. */
   readonly body: readonly Uint8Array[];
   readonly bodyBytes: number;
   readonly bodyChecksum: number;
@@ -94,7 +94,7 @@ export class Journal {
   #generation: number;
   #current: Segment | undefined;
   #at = 0;
-  /** By the records of the current segment. */
+  /** Number of bytes that pointers in the current segment refer to. */
   #pointedBytes = 0;
   #salt = 0;
   #running: Promise<void> | undefined;
@@ -143,7 +143,7 @@ export class Journal {
   get undurableBytes(): number {
     return this.#queue.bodyBytes + this.#inHandBytes;
   }
-  /** Since the start. */
+  /** Number of bytes written since the start. */
   get writtenBytes(): number {
     return this.#writtenBytes;
   }

@@ -46,7 +46,7 @@ export class SegmentPool {
   readonly #disk: Disk;
   readonly #config: PoolConfig;
   readonly #free: Segment[] = [];
-  /** Oldest first. */
+  /** Written segments, oldest first. */
   readonly #written: Segment[] = [];
   #reserve: Segment | undefined;
   /** Segment that was given out and is filled now. */

@@ -11,7 +11,7 @@ export interface KeptCopy {
   readonly version: number;
   /** Wall time of the lock service, in milliseconds since 1970. */
   readonly takenAtMs: number;
-  /** Empty in copies of format version 1: of the lineage after it. */
+  /** Lineage of the copy; empty in copies of format version 1, which belong to the lineage after it. */
   readonly lineage: string;
 }
 

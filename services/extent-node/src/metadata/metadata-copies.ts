@@ -72,7 +72,7 @@ export class MetadataCopies {
     return this.#newest?.name;
   }
 
-  /** For people: why copies are late; undefined: they are not. */
+  /** Reason why copies are late, for people; undefined: they are not. */
   get trouble(): string | undefined {
     const { ageMs, failure } = this.facts;
     if (failure === "" || ageMs < 4 * this.#options.everyMs) return undefined;

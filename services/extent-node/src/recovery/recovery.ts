@@ -46,7 +46,7 @@ export interface Recovered {
   readonly forgetful: boolean;
   readonly nextLsn: number;
   readonly generation: number;
-  /** Oldest first. */
+  /** Names of the segments, oldest first. */
   readonly segments: readonly string[];
   readonly replayed: number;
   readonly rebuilt: boolean;

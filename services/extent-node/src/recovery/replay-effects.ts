@@ -108,7 +108,7 @@ export class ReplayEffects {
     await this.#files.write(extentPath(id), run.offsetBytes, run.chunks);
   }
 
-  /** Before the segment's memory is given back. */
+  /** Writes what recovery holds in memory into extent files and table, before the segment's memory is given back. */
   async writeOut(): Promise<void> {
     await this.#writePending();
     for (const id of [...this.#runs.keys()]) await this.#writeRun(id);

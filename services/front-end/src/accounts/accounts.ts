@@ -22,7 +22,7 @@ export const wellKnownKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2
 
 export interface AccountKeys {
   readonly kind: "known";
-  /** Decoded; without those that everybody knows. */
+  /** Keys of the account, decoded, without the well-known one. */
   readonly keys: readonly Uint8Array[];
   /** Keys that everybody knows: good for the requests that `peers/well-known-key.ts` names. Empty if they are good for nobody. */
   readonly wellKnownKeys: readonly Uint8Array[];
@@ -35,7 +35,7 @@ export interface AccountKeys {
   readonly publicAccessForbidden: boolean;
   /** Role of the account at this stamp; undefined: it has one stamp only. */
   readonly role: AccountRole | undefined;
-  /** Keyed by name. */
+  /** Encryption scopes of the account, by name. */
   readonly encryptionScopes: ReadonlyMap<string, { readonly key: Uint8Array; readonly disabled: boolean }>;
 }
 export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
@@ -59,7 +59,7 @@ export type LastSyncMs = (account: string, epoch: number) => Promise<number | un
 
 interface Entry {
   readonly lookup: Promise<Outcome<AccountLookup>>;
-  /** The answer, once it is there. */
+  /** Answer to the lookup, once it is there. */
   known: AccountLookup | undefined;
   /** An account with two stamps may not be acted on for longer than its role's term. */
   untilMs: number;

@@ -13,7 +13,7 @@ export interface ContentKey {
   readonly bytes: Uint8Array;
   /** SHA-256 of a key that the client brings. */
   readonly sha256?: Uint8Array;
-  /** Name of the scope whose key it is. */
+  /** Name of the encryption scope that the key belongs to. */
   readonly scope?: string;
   /** True if nobody named the scope: the blob was found under it. */
   readonly asFound?: boolean;

@@ -18,7 +18,7 @@ const uploadPieceBytesMax = 4 * 1024 * 1024;
 /** Room of large pieces, as a part of what downloads may hold. */
 const roomPart = 1 / 8;
 
-/** Pieces of one download. */
+/** Pieces of one download's body. */
 export interface DownloadPieces {
   /** Length of a small and of a large piece, in bytes. */
   readonly smallBytes: number;

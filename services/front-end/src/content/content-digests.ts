@@ -10,7 +10,7 @@ export interface ContentDigests {
 /** Digests of the body in the request's headers. */
 export interface AnnouncedDigests {
   readonly md5: Uint8Array | undefined;
-  /** CRC-64 as in the header. */
+  /** CRC-64 that the request announces, as in the header. */
   readonly crc64: Uint8Array | undefined;
 }
 

@@ -31,7 +31,7 @@ export class CountedBuffer {
     return this.#buffer.subarray(0, this.#filled);
   }
 
-  /** False, and nothing changed, if the budget has no room now. */
+  /** Appends a chunk; false, and nothing changed, if the budget has no room now. */
   tryAppend(chunk: Uint8Array): boolean {
     const needed = this.#filled + chunk.length;
     if (needed <= this.#buffer.length || this.#tryGrow(this.#usual(needed)) || this.#tryGrow(needed)) this.#put(chunk);
@@ -57,7 +57,7 @@ export class CountedBuffer {
     return this.#buffer.length > this.#filled;
   }
 
-  /** Gives it back. */
+  /** Gives room that is not needed back to the budget. */
   trim(): void {
     const unused = this.#buffer.length - this.#filled;
     this.#resize(this.#filled);

@@ -210,7 +210,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     await chunks?.return?.();
   }
 
-  /** Undefined: look at where we are again. Throws what can't be helped. */
+  /** Reads the next chunk; undefined: look at the position again. Throws what can't be helped. */
   async #nextChunk(): Promise<Uint8Array | undefined> {
     try {
       this.#chunks ??= await this.#open();

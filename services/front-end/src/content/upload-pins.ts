@@ -16,7 +16,7 @@ import type { CallLimits } from "../routing/router.ts";
 
 /** Renewals in one term: a few of them may be lost. A new owner waits for three (`DataPins`). */
 const renewalsPerTerm = 6;
-/** Extents in one call. */
+/** Number of extents in one call. */
 const extentsPerCallMax = 4_096;
 
 export type PinData = (route: Route, extentIds: readonly bigint[], limits: CallLimits) => Promise<Outcome<readonly bigint[]>>;

@@ -21,7 +21,7 @@ import { CountedBuffer } from "./counted-buffer.ts";
 import type { WriteCipher } from "./encryption.ts";
 
 export interface UploadOptions {
-  /** Undefined: as long as it turns out to be, up to `bytesMax`. */
+  /** Length of the body; undefined: not announced, up to `bytesMax`. */
   readonly contentLengthBytes: number | undefined;
   readonly bytesMax: number;
   readonly inlineBytesMax: number;
@@ -43,7 +43,7 @@ export interface UploadOptions {
 }
 
 export interface Uploaded extends ContentDigests {
-  /** Either is empty. */
+  /** Content that goes into the row; empty if `places` is not, and the other way round. */
   readonly inline: Uint8Array;
   readonly places: readonly Place[];
 }

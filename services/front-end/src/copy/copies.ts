@@ -62,7 +62,7 @@ export class Copies {
   /** Name of this process as a copier, never used before. */
   readonly copier: string;
   readonly #waiting: (() => void)[] = [];
-  /** Keyed by copy id. */
+  /** Copies under way, by copy id. */
   readonly #jobs = new Map<string, Promise<void>>();
   readonly #stop = new AbortController();
   #running = 0;
@@ -140,7 +140,7 @@ export class Copies {
     }
   }
 
-  /** Until it is over, or can't go on for a while. */
+  /** Copies until the copy is over, or can't go on for a while. */
   async #copy(job: CopyJob): Promise<void> {
     const { clock, random, logger } = this.#objects.parts.world;
     const signal = this.#stop.signal;
@@ -248,7 +248,7 @@ export class Copies {
     return added.ok ? ok(added.value.case === "blob") : added;
   }
 
-  /** The same part, its bytes written into the destination's range, under the key of the copy. */
+  /** Copies one part by its bytes, into the destination's range and under the copy's key. */
   async #move(job: CopyJob, { position, part, extents, keys, isPages }: PartToCopy, pins: UploadPins): Promise<Outcome<CopyPart>> {
     this.#objects.parts.reader.learn(extents.map(locationFromWire));
     const blocks: CopyBlock[] = [];
@@ -305,7 +305,7 @@ export async function moveBytes(
   places: readonly Place[],
   options: {
     readonly signal: AbortSignal;
-    /** Whether to go on. */
+    /** Returns false to stop the copy after a chunk. */
     readonly onChunk?: () => Promise<boolean>;
     /** Keeps the bytes until the caller drops it; else they stay long enough for a commit that comes now. */
     readonly pins?: UploadPins;

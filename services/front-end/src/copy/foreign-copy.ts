@@ -17,7 +17,7 @@ import type { LocatedBlob, Objects } from "../objects/objects.ts";
 import type { ForeignContent, ForeignLimits, ForeignSource } from "./foreign-sources.ts";
 
 export interface ForeignCopy {
-  /** URL with all that is secret in it. */
+  /** URL of the source, with its secrets. */
   readonly url: string;
   readonly etag: string;
   readonly totalBytes: number;
@@ -47,13 +47,13 @@ export interface ForeignStepOptions {
   readonly signal: AbortSignal;
   /** Called with every piece that arrived; tells whether to go on. */
   readonly onChunk: () => Promise<boolean>;
-  /** Keeps what was put until it is committed. */
+  /** Pins of what was put, until it is committed. */
   readonly pins: UploadPins;
   /** Key that encrypts the written bytes. */
   readonly key: ContentKey | undefined;
 }
 
-/** Fails when it may go well later. */
+/** Makes one step of a copy from elsewhere. A failure means that a later attempt may succeed. */
 export async function foreignStep(objects: Objects, copy: ForeignCopy, options: ForeignStepOptions): Promise<Outcome<ForeignStep>> {
   const url = parseCopySource({ "x-ms-copy-source": copy.url });
   const source = url.ok ? objects.parts.foreignSources.locate(url.value) : url;

@@ -57,7 +57,7 @@ export class ForeignSources {
   readonly #client: HttpClient | undefined;
   readonly #patterns: NonNullable<ReturnType<typeof parseSourcePattern>>[];
 
-  /** Without a client none is allowed. */
+  /** Without `client` no source elsewhere is allowed. */
   constructor(client: HttpClient | undefined, copySources: readonly string[]) {
     this.#client = client;
     this.#patterns = copySources.flatMap((text) => parseSourcePattern(text) ?? []);

@@ -68,7 +68,7 @@ const faultRuleSchema = z
   });
 
 type Parsed = z.infer<typeof faultRuleSchema>;
-/** Without keys whose value is undefined. */
+/** Fault rule; keys whose value is undefined are left out. */
 export type FaultRule = { readonly [Key in keyof Parsed]: Exclude<Parsed[Key], undefined> };
 
 /** Returns the rule, or in words what is wrong with it. Keys whose value is undefined count as absent. */

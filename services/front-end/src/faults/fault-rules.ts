@@ -36,14 +36,14 @@ export interface FaultRuleState {
   readonly rule: FaultRule & { readonly id: string };
   /** Requests on which the rule has acted. */
   readonly hits: number;
-  /** True if its count or its time is over. */
+  /** True if the rule acts no more: its count or time is used up. */
   readonly over: boolean;
 }
 
 interface Held {
   readonly rule: FaultRuleState["rule"];
   readonly headerName: string;
-  /** Undefined: any value. */
+  /** Value that the header must have; undefined: any. */
   readonly headerValue: string | undefined;
   readonly addedMs: number;
   /** Aborted when the rule is removed: a request that it delays is served on. */

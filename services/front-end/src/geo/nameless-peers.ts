@@ -21,7 +21,7 @@ export class NamelessPeers {
     this.#lastMs.set(peer, this.#clock.monotonicMs());
   }
 
-  /** Notes that the stamp has proven its name. */
+  /** Takes note that the peer has proven its name. */
   named(peer: string): void {
     this.#lastMs.delete(peer);
   }

@@ -183,7 +183,7 @@ async function allowed(
   return refused("unimplemented", "badRequest", `${operation} in an account with a hierarchical namespace: use its dfs endpoint`);
 }
 
-/** Calls name an account by its own name only. */
+/** True if a gRPC call for the account is served here. Calls name an account by its own name only. */
 const servedHere = (account: string, operation: string) => (role: AccountRole | undefined) =>
   refuseAt({ account }, role) ?? refuseOperation({ account }, role, operation);
 

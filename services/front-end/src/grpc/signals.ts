@@ -11,7 +11,7 @@
 const topicCharactersMax = 1_024;
 
 interface Listener {
-  /** Signals since it read last. */
+  /** Number of signals since the listener read last. */
   signals: number;
   wake: (() => void) | undefined;
 }

@@ -238,7 +238,7 @@ export interface Asked {
   readonly asker: Asker;
   readonly service: RestService["name"];
   readonly account: AccountKeys;
-  /** For the challenge to callers who show nothing. */
+  /** Issuer of bearer tokens, for the challenge to callers without authorization. */
   readonly tokens: BearerTokens | undefined;
 }
 

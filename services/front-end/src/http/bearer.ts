@@ -7,12 +7,12 @@ export interface Bearer {
   readonly tenantId: string;
   /** Undefined: none of the token's roles is a role here. Lists of access control may give rights on paths then. */
   readonly role: BearerRole | undefined;
-  /** The token's roles, as an error names them. */
+  /** Roles of the token, as an error shows them. */
   readonly hadRoles: string;
   readonly groups: readonly string[];
 }
 
-/** Claim values to roles. */
+/** Roles by value of the token's claim. */
 export type RoleMap = Readonly<Record<string, BearerRole>>;
 
 /** The service's own roles, known without being configured; each is for one service. */

@@ -78,7 +78,7 @@ async function appendLater(held: CountedBuffer, chunk: Uint8Array, lengthBytes: 
 const tooSlow: Parsed<never> = { ok: false, error: busy("The body came too slowly while others waited.") };
 const wrongLength: Parsed<never> = rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
 
-/** The whole of it, no longer than that. */
+/** Reads a whole body of at most this many bytes. */
 export async function documentBody(exchange: Exchange, bytesMax: number): Promise<Parsed<Uint8Array>> {
   const announced = announcedDigests(exchange.headers);
   if (!announced.ok) return announced;

@@ -6,7 +6,7 @@ export const statusClasses: readonly (string | undefined)[] = [undefined, "1xx",
 
 const byName = new Map<string, OperationClass>();
 
-/** By the name of the REST reference; undefined: it was not recognized. */
+/** Returns the class of an operation, by its name in the REST reference; undefined: it was not recognized. */
 export function classOf(operation: string | undefined): OperationClass {
   if (operation === undefined) return "other";
   const known = byName.get(operation);

@@ -70,7 +70,7 @@ export interface DoorParts {
   readonly tokens: BearerTokens | undefined;
   /** Gate that all doors of this process share. */
   readonly gate: DoorGate;
-  /** Undefined: there are no faults on purpose. */
+  /** Faults on purpose; undefined: there are none. */
   readonly faults: FaultRules | undefined;
   readonly wellKnownKey: WellKnownKeyRules;
   /** Trace that all doors of this process share. */
@@ -205,7 +205,7 @@ export class HttpDoor {
     return parsed({ ...response, headers: { ...headers, "Content-Length": String(body.length) }, body: piecesOf(body) });
   }
 
-  /** Before the body is read: a turn among all accounts, or a refusal. */
+  /** Waits for a turn among all accounts before the body is read, or refuses. */
   async #enter(account: string, address: string, seen: Seen): Promise<Extract<Answer, { ok: false }> | undefined> {
     const { gate } = this.#parts;
     const entering = gate.enter(account, address);
@@ -318,7 +318,7 @@ export class HttpDoor {
     return () => ({ deadlineMs: world.clock.monotonicMs() + (timeoutMs ?? config.requestTimeoutMs), signal: request.signal });
   }
 
-  /** Needs no authorization. */
+  /** Answers a CORS preflight, which needs no authorization. */
   async #preflight(request: HttpRequest, seen: Seen): Promise<Answer> {
     const { headers } = request;
     const target = parseTarget(request.target, headers.host ?? "", this.#parts.service);
@@ -423,7 +423,7 @@ export class HttpDoor {
   }
 }
 
-/** Facts about a request while it goes through. */
+/** Facts about a request that the steps of its way collect. */
 interface Seen {
   readonly requestId: string;
   readonly startMs: number;

@@ -24,7 +24,7 @@ export interface Exchange {
   readonly headers: HttpHeaders;
   readonly target: Target;
   readonly version: string;
-  /** Without Authorization: only what the object's public access allows. */
+  /** True if the request has no Authorization: it gets what the object's public access allows. */
   readonly anonymous: boolean;
   readonly access: Access;
   /** Ids of files and directories whose access control was looked at for this request; undefined: it has not to be (dfs/judge.ts). */
@@ -37,7 +37,7 @@ export interface Exchange {
   readonly hostSuffixes: readonly string[];
   /** A request that comes inside of this one, by this one's version: let in on its own, if it is one of these operations. */
   readonly admit: (request: InnerRequest, only: ReadonlySet<string>) => Promise<Parsed<Exchange>>;
-  /** Admits such a request and serves it. */
+  /** Admits an inner request and serves it. */
   readonly inner: (request: InnerRequest, only: ReadonlySet<string>) => Promise<HttpResponse>;
   /** Rest of the time for this request, counted from now on. */
   readonly limits: () => CallLimits;
@@ -45,7 +45,7 @@ export interface Exchange {
 
 export interface InnerRequest {
   readonly method: string;
-  /** Path and query. */
+  /** Path and query of the inner request. */
   readonly target: string;
   /** Names in lower case. */
   readonly headers: HttpHeaders;
@@ -59,7 +59,7 @@ export interface EntityRange {
   readonly endRowKey: string;
 }
 
-/** By what right a request that was let in is here. */
+/** Right by which a request was let in. */
 export interface Access {
   readonly by: "key" | "sas" | "bearer" | "anonymous";
   /** Whether it may also do what needs this permission of a SAS: `w` to overwrite what `c` alone could only create. */
@@ -72,13 +72,13 @@ export interface Access {
   readonly overrides?: ResponseHeaders;
   /** Encryption scope that a SAS gives to writes. */
   readonly encryptionScope?: string;
-  /** For a table's SAS: the entities it is for. */
+  /** Entities that a table's SAS is for; undefined: all. */
   readonly entityRange?: EntityRange;
   /** Identity that the access control of the path has to let in; undefined: the request was let in without. */
   readonly judged?: Identity;
   /** Id of whom a new path belongs to; undefined: the superuser. */
   readonly ownerId?: string;
-  /** For a bearer: the caller in whose name a user delegation key is made. */
+  /** Bearer in whose name a user delegation key is made. */
   readonly bearer?: Bearer;
 }
 

@@ -4,14 +4,14 @@ import { noBody } from "./answer-bodies.ts";
 import type { Asker } from "./authorize.ts";
 import type { InnerRequest } from "./exchange.ts";
 
-/** For a request that comes inside of another one. */
+/** Facts of an outer request, for a request inside of it. */
 export interface Outer {
-  /** It has no version of its own. */
+  /** Version of the outer request, which the inner one takes over. */
   readonly version: string;
   readonly only: ReadonlySet<string>;
   /** True if the key that everybody knows counts for the outer request (peers/well-known-key.ts). */
   readonly wellKnown: boolean;
-  /** Undefined: it is let in on its own. */
+  /** Caller of the outer request; undefined: the inner one is let in on its own. */
   readonly asker?: Asker;
 }
 

@@ -33,6 +33,6 @@ export const noRequest: Omit<HttpRequest, "body"> = {
 /** Methods that carry a body: without one, they say so by a Content-Length of 0. */
 const withBody: ReadonlySet<string> = new Set(["PUT", "POST", "MERGE", "PATCH"]);
 
-/** True for a request that should say how its body ends, and does not. */
+/** True if the request should announce the length of its body, and does not. */
 export const lacksLength = ({ method, headers }: Pick<HttpRequest, "method" | "headers">): boolean =>
   withBody.has(method) && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;

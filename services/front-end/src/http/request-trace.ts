@@ -11,7 +11,7 @@ import { fromUtf8, loggedTarget, utf8 } from "@stamp/base";
 import type { HttpRequest } from "@stamp/ports";
 
 export interface EndedRequest {
-  /** By the wall clock, in milliseconds since 1970. */
+  /** End of the request by the wall clock, in milliseconds since 1970. */
   readonly endedMs: number;
   readonly requestId: string;
   readonly service: string;
@@ -35,12 +35,12 @@ export interface Wanted {
   readonly tookMinMs: number;
 }
 
-/** Facts about a request at its end. */
+/** Facts about a request that has ended. */
 export interface RequestEnd
   extends Pick<EndedRequest, "endedMs" | "requestId" | "service" | "account" | "status" | "errorCode" | "tookMs"> {
-  /** Undefined: the address names no account that exists. */
+  /** Counts of the account; undefined: the address names no account that exists. */
   readonly counts: AccountCount | undefined;
-  /** Undefined: not recognized. */
+  /** Name of the operation; undefined: it was not recognized. */
   readonly operation: string | undefined;
 }
 
@@ -71,7 +71,7 @@ const methodMax = 32;
 const listenersMax = 16;
 /** Requests that wait for a listener. */
 const waitingMax = 2_000;
-/** Requests of one message. */
+/** Number of requests in one message to a follower. */
 const toldMax = 200;
 const accountsMax = 1_000;
 
@@ -146,7 +146,7 @@ export class RequestTrace {
     this.tell(told);
   }
 
-  /** Tells a request to those who want it. */
+  /** Sends a request to the followers that asked for its kind. */
   tell(request: EndedRequest): void {
     for (const listener of this.#listeners) {
       if (!isWanted(request, listener.wanted)) continue;

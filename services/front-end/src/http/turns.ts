@@ -9,7 +9,7 @@ const sliceBytes = 16 * 1024;
 const chunkCharacters = 16 * 1024;
 
 export interface PieceReader<T> {
-  /** Undefined: go on. */
+  /** Takes bytes of the body; undefined: go on. */
   push(bytes: Uint8Array): RestError | undefined;
   end(): Parsed<T>;
 }

@@ -23,7 +23,7 @@ export interface WebsiteParts {
   readonly lookupTimeoutMs: number;
 }
 
-/** Undefined for a host that is no website's. */
+/** Returns a handler of static websites; it answers undefined for a host that is no website's. */
 export function websiteHandler(parts: WebsiteParts): (request: HttpRequest) => Promise<HttpResponse> | undefined {
   return (request) => {
     const account = accountOfHost(request.headers.host ?? "", parts.hostSuffixes);

@@ -82,7 +82,7 @@ export class InitDoor {
     return true;
   }
 
-  /** False when the front-end stops. */
+  /** Waits; false when the front-end stops. */
   async #pause(ms: number): Promise<boolean> {
     return (await sleep(this.#options.world.clock, ms, this.#ending.signal)) === "elapsed";
   }

@@ -19,9 +19,9 @@ const toldMax = 20;
 export class InitError extends Error {}
 
 export interface Init {
-  /** Where it stands, for messages. */
+  /** File that the entry stands in, for messages. */
   readonly name: string;
-  /** Folder from which its paths count. */
+  /** Folder from which relative paths of the file count. */
   readonly folder: string;
   readonly accounts: readonly InitAccount[];
 }
@@ -29,7 +29,7 @@ export interface Init {
 export interface SeedLine {
   /** Place in messages: "people.jsonl:7". */
   readonly where: string;
-  /** The line as it stands there. */
+  /** Text of the line, unchanged. */
   readonly text: string;
   readonly value: unknown;
 }

@@ -13,7 +13,7 @@ export type InitService = "blob" | "queue" | "table";
 
 export interface OwnRequest {
   readonly method: string;
-  /** Behind the account, with a slash first. */
+  /** Path behind the account's name, with a slash first. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -25,7 +25,7 @@ export interface OwnRequest {
 
 export interface OwnAnswer {
   readonly status: number;
-  /** By names in lower case. */
+  /** Headers, by names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
 }

@@ -9,9 +9,9 @@ import type { InitPolicies } from "./schema.ts";
 export interface PolicyPlace {
   readonly service: InitService;
   readonly account: string;
-  /** Path of its access list, behind the account. */
+  /** Path of the access list, behind the account's name. */
   readonly path: string;
-  /** For messages. */
+  /** Kind of object that has the policy, for messages. */
   readonly what: string;
 }
 

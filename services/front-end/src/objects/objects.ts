@@ -49,14 +49,14 @@ export interface ObjectsParts {
   readonly mayMakeShares: () => boolean;
   readonly reader: ExtentReader;
   readonly foreignSources: ForeignSources;
-  /** Content on its way in. */
+  /** Budget of content on its way in. */
   readonly uploads: ByteBudget;
   /** Room for whole pieces of quick uploads: `pieceShare` of that of `uploads`. */
   readonly pieces: ByteBudget;
   /** Documents that are read whole. */
   readonly documents: ByteBudget;
   readonly downloads: ByteBudget;
-  /** Memory of long answers. */
+  /** Memory that long answers are written into. */
   readonly texts: TextMemory;
   readonly bodies: BodyPieces;
 }
@@ -96,7 +96,7 @@ export const isSameBlob = (one: LocatedBlob, other: LocatedBlob): boolean =>
 
 export interface FindBlobsQuestion {
   readonly where: string;
-  /** The only one to look in. */
+  /** Container to search; undefined: all of the account. */
   readonly container: string | undefined;
   readonly marker: string;
   readonly maxResults: number;
@@ -140,7 +140,7 @@ export interface ReceiveOptions {
   /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
   readonly from?: string;
   readonly signal?: AbortSignal;
-  /** The content is encrypted under it. */
+  /** Key under which the content is encrypted; undefined: none. */
   readonly key?: ContentKey | undefined;
   /** True if the content is pages, which later writes replace one by one. */
   readonly isPages?: boolean;
@@ -151,7 +151,7 @@ export interface ReceiveOptions {
 export class Objects {
   readonly parts: ObjectsParts;
 
-  /** Copies that go on after their request. */
+  /** Copies that go on after their request has ended. */
   readonly copies: Copies;
 
   constructor(parts: ObjectsParts) {

@@ -10,7 +10,7 @@ import type { CallLimits, ResultKind } from "../routing/router.ts";
 export type ReadParentRow = (account: string, name: string, limits: CallLimits) => Promise<Outcome<ResultKind>>;
 
 interface Reading {
-  /** The read in flight. */
+  /** Read of the row that is in flight. */
   readonly current: Promise<Outcome<ResultKind>>;
   /** The read that is sent when that one is answered, for all that came meanwhile. */
   next: Promise<Outcome<ResultKind>> | undefined;

@@ -20,7 +20,7 @@ export interface QueueAddress {
   readonly queue: string;
 }
 
-/** With the incarnation of its row, as a read said that was sent after the request arrived. */
+/** Queue with its incarnation, from a read that was sent after the request arrived. */
 export interface LocatedQueue extends QueueAddress {
   readonly incarnation: bigint;
 }
@@ -43,7 +43,7 @@ export class Queues {
     return resultOf(answered(await this.#router.execute(operationOf(kind), limits), "queue"), expected);
   }
 
-  /** For what answers nothing. */
+  /** Runs an operation that answers nothing. */
   async run(kind: QueueKind, limits: CallLimits): Promise<Parsed<void>> {
     const done = answered(await this.#router.execute(operationOf(kind), limits), "done");
     return done.ok ? parsed(undefined) : done;

@@ -34,7 +34,7 @@ type ResultValue<C extends ResultOf["case"]> = Extract<ResultOf, { case: C }>["v
 
 /** Bytes of one page of entities, as the service counts them. */
 export const pageBytesMax: number = 4 * 1024 * 1024;
-/** A page that takes longer ends where it is. */
+/** Time after which a page ends where it is, in milliseconds. */
 const pageTimeMs = 5_000;
 
 export interface EntitiesFound {

@@ -1,4 +1,4 @@
-/** For which requests the key that everybody knows is good. */
+/** Decides which requests may use the well-known key. */
 import { isOwnHost, isTrusted, type Network } from "@stamp/azure-rest";
 import type { CallContext, HttpRequest } from "@stamp/ports";
 import { addressOfPeer, isLocalCall, isLocalRequest } from "../accounts/local-requests.ts";

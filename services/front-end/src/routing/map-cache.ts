@@ -50,7 +50,7 @@ export class MapCache {
     return this.#current;
   }
 
-  /** Since the partition manager last answered; undefined when it never did. */
+  /** Time since the partition manager last answered, in milliseconds; undefined: it never did. */
   get ageMs(): number | undefined {
     return this.#lastAnswerMs === undefined ? undefined : this.#world.clock.monotonicMs() - this.#lastAnswerMs;
   }

@@ -102,7 +102,7 @@ export class Router {
   readonly #room: RoomBeside | undefined;
   readonly #slow: SlowLog;
   retries = 0;
-  /** Calls, with all their attempts. */
+  /** Times of calls, with all their attempts. */
   readonly took: Histogram;
 
   constructor(world: World, map: MapCache, options: RouterOptions, reach?: Reach) {
@@ -245,7 +245,7 @@ export class Router {
   ): Promise<Outcome<T>> {
     const { clock } = this.#world;
     const sinceMs = clock.monotonicMs();
-    /** Attempts with their times and results. */
+    /** Attempts with their times and results, for the log. */
     const told: string[] = [];
     const tell = (text: string): void => {
       if (told.length < toldMax) told.push(`${Math.round(clock.monotonicMs() - sinceMs)} ms: ${text}`);

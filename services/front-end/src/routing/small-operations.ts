@@ -13,7 +13,7 @@ type Operation = NonNullable<MessageInitShape<typeof OperationSchema>["kind"]>;
 
 export interface Smallness {
   readonly access: SmallOperation["kind"];
-  /** False: the answer tells. */
+  /** True if the operation is small for certain; false: only its answer tells. */
   readonly isSure: boolean;
 }
 

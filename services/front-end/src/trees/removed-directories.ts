@@ -32,7 +32,7 @@ export class RemovedDirectories {
   readonly #world: World;
   readonly #take: Take;
   readonly #ended = new AbortController();
-  /** The last one is next. */
+  /** Directories that wait to be looked at; the last one is next. */
   readonly #waiting: Removed[] = [];
   #running = false;
 
@@ -50,7 +50,7 @@ export class RemovedDirectories {
     });
   }
 
-  /** Takes nothing more. */
+  /** Takes no more directories. */
   end(): void {
     this.#ended.abort();
   }

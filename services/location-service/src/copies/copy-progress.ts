@@ -29,7 +29,7 @@ interface Told {
 
 export class CopyProgress {
   readonly #options: CopyProgressOptions;
-  /** Keyed by account. */
+  /** Progress that was told last, by account. */
   readonly #told = new Map<string, Told>();
 
   constructor(options: CopyProgressOptions) {

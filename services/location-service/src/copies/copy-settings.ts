@@ -145,7 +145,7 @@ export class CopySettings {
     return ok(wayOf([from, to], levels));
   }
 
-  /** The same by what both said last; undefined: one of them has said nothing. */
+  /** Way between the stamps by what both said last; undefined: one of them has said nothing. */
   async #wayHeard(from: string, to: string): Promise<Way | undefined> {
     const levels: number[] = [];
     for (const name of [from, to]) {

@@ -15,7 +15,7 @@ export interface ProtectionChoices {
   /** Name of the second stamp; empty: the emptiest one of `location`. */
   readonly stamp: string;
   readonly location: string;
-  /** True: queues are copied, too. */
+  /** True to copy the account's queues, too. */
   readonly withQueues: boolean;
 }
 

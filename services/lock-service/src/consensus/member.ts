@@ -21,7 +21,7 @@ import type { Peers } from "./peers.ts";
 export interface MemberOptions {
   readonly name: MemberId;
   readonly tickMs: number;
-  /** Entries of the log from which on it is cut. */
+  /** Number of entries after which the log is cut. */
   readonly logEntriesMax: number;
   /** True if this member has begun a stamp just now: nobody leads, so it runs for election at once. */
   readonly begins: boolean;
@@ -54,7 +54,7 @@ export interface MemberFacts extends RaftStatus {
   readonly applied: number;
   /** Number of entries that each other member has not acknowledged; empty unless this member leads. */
   readonly lag: Readonly<Record<MemberId, number>>;
-  /** Most of them; 0 unless this member leads. */
+  /** Largest number in `lag`; 0 unless this member leads. */
   readonly lagMost: number;
   readonly snapshotIndex: number;
 }

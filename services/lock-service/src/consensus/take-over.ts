@@ -42,7 +42,7 @@ export async function forgetOldStore({ disk }: Pick<World, "disk">): Promise<voi
   await disk.syncFolder("");
 }
 
-/** The proof of the rows is one of them. */
+/** Copies all rows of the old store, the proof of the rows among them. */
 async function copyRows(world: World, store: MemberStore): Promise<void> {
   const opened = await world.keyValue.open(metadataStoreName);
   if (opened.kind === "corrupt") return;

@@ -20,7 +20,7 @@ import { whileStopped } from "./restore.ts";
 export type MetadataPlace = LockServiceConfig["metadataStore"];
 
 export interface Migrated {
-  /** Number of keys, leases among them. */
+  /** Number of keys that were copied, leases among them. */
   readonly keys: number;
   /** Name of the LevelDB with the store that was replaced in etcd; undefined if there was none. */
   readonly replaced?: string | undefined;

@@ -17,7 +17,7 @@ type Rows = Pick<KeyValue, "get" | "range">;
 
 interface Changed {
   readonly key: Uint8Array;
-  /** Undefined: the row was deleted. */
+  /** Value of the row; undefined: it was deleted. */
   readonly value: Uint8Array | undefined;
 }
 
@@ -62,7 +62,7 @@ function openRows(world: World, rows: Rows, lineage: Uint8Array): Promise<Outcom
   return LockStore.openReplicated(world, kv, lineage, { readOnly: true });
 }
 
-/** Rows with what entries behind them write. */
+/** Returns the rows after the writes of the entries behind them. */
 export function withTail(rows: Rows, tail: readonly Entry[]): Rows {
   const changed = new Map<string, Changed>();
   for (const { body } of tail) {

@@ -175,7 +175,7 @@ export class ReplicatedStore {
     this.#running = this.#run();
   }
 
-  /** Before a planned stop, while others are still heard: another lock service takes over. */
+  /** Hands over before a planned stop, while other lock services are still heard. */
   async leave(): Promise<void> {
     await this.#member?.leave();
   }

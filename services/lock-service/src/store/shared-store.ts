@@ -75,7 +75,7 @@ export class SharedStore {
     return [];
   }
 
-  /** The active one, if it is another process. */
+  /** Lock service that is active, if it is another process. */
   get activeElsewhere(): { readonly holder: string; readonly address: Address } | undefined {
     const { holder } = this.#election;
     return this.#session !== undefined || holder === undefined ? undefined : { holder: holder.name, address: holder.address };

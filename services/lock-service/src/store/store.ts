@@ -28,7 +28,7 @@ import { decodeStored, managerPrefix } from "@stamp/stream";
 export const lockServiceFormats: readonly FormatName[] = ["lock-service", "store-proof", "lease", "metadata"];
 
 export interface KeyState {
-  /** Undefined when absent; owned. */
+  /** Value of the key, owned by the caller; undefined: the key is absent. */
   readonly value: Uint8Array | undefined;
   readonly version: number;
 }

@@ -35,7 +35,7 @@ export class AccountRows {
     this.#map = map;
   }
 
-  /** At the range of the operation, or at the one that has `key`. One attempt. */
+  /** Asks the range of the operation, or the range that has `key`, once. */
   async once(
     operation: AccountOperation,
     options: CallOptions,

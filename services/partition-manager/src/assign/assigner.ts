@@ -158,7 +158,7 @@ export class Assigner {
     return minted;
   }
 
-  /** To another server: `to` when it is there. False as in `take`. */
+  /** Begins to move a range to another server, `to` if that is there. Returns false where `take` does. */
   move(range: Range, to: string): boolean {
     if (!this.#isFree(range)) return false;
     this.#world.logger.info("a range moves to another server", { range: range.rangeId, from: range.server, to });
@@ -316,7 +316,7 @@ export class Assigner {
     return written.ok;
   }
 
-  /** Without the accounts nothing is answered at all. */
+  /** Returns how urgently a range is needed. Ranges of accounts come first, because no request is answered without them. */
   #heatOf(range: Range): number {
     return range.table === "Account" ? Number.POSITIVE_INFINITY : this.#options.heatOf(range);
   }

@@ -9,7 +9,7 @@ export interface TableRow {
   readonly value: Uint8Array;
 }
 
-/** Without a value: the row goes. */
+/** Change of the map's table; a row without a value is deleted. */
 export type TableChange = TableRow | { readonly key: Uint8Array };
 
 export interface OwnTable {

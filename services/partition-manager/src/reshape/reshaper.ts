@@ -112,7 +112,7 @@ export class Reshaper {
     return this.#taken(parents, 1, (epochs) => mergeRecords(nowLeft.value, brought.value, epochs[0] as number));
   }
 
-  /** To the server that serves least when `to` is empty. Answered when it is served there. */
+  /** Moves a range, to the server with the fewest ranges if `to` is empty. Answers when it is served there. */
   async move(rangeId: string, to: string): Promise<Outcome<Changed>> {
     const range = this.#range(rangeId);
     if (!range.ok) return range;

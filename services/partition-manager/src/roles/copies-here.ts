@@ -23,7 +23,7 @@ export interface CopyFacts {
   readonly lineage?: number;
 }
 
-/** Report of a primary. */
+/** Facts about a copy, as its primary reports them. */
 export interface ToldCopy extends CopyFacts {
   /** Lowest lineage of this stamp under which rows of the copy were seeded; undefined: an older primary does not say. */
   readonly copyLineage?: number | undefined;
@@ -58,7 +58,7 @@ export class CopiesHere {
     return held?.stampLineage === stampLineage ? { ...held, lastSyncMs: notAhead(held.lastSyncMs, nowMs) } : undefined;
   }
 
-  /** `now`: as in `get`. */
+  /** Takes facts that the primary told; `now` is as in `get`. */
   told(account: string, facts: CopyFacts, now: Now): void {
     const { stampLineage, nowMs } = now;
     const { lineage = 0 } = facts;

@@ -20,7 +20,7 @@ interface AtPrimary {
   /** Copy that confirms them, by role epoch, operation that began it, and stamp. */
   readonly copy: string;
   readonly tag: Uint8Array;
-  /** Time at which this manager first saw them. */
+  /** Time at which this manager first saw the settings, in milliseconds. */
   readonly seenMs: number;
   /** Time at which the copy first confirmed them, and last; undefined: it has not. */
   readonly confirmed: { readonly firstMs: number; readonly lastMs: number } | undefined;

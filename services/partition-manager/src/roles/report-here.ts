@@ -48,7 +48,7 @@ export async function divergedHere(world: World, map: MapState, account: string,
   return page.ok ? ok({ rows: page.value.rows, next: place.value.markerBehind(page.value.nextKey) }) : page;
 }
 
-/** Deletes such a page. */
+/** Deletes a page of a report of a deposed primary. */
 export async function forgetHere(world: World, map: MapState, account: string, marker: string): Promise<Outcome<ForgottenHere>> {
   const place = placeOf(map, account, marker);
   if (!place.ok) return place;

@@ -370,7 +370,7 @@ export interface SettingsWord {
   /** Number of the operation that began the copy; undefined: the rows of both stamps are of a release that did not know it. */
   readonly paired: number | undefined;
   readonly tag: Uint8Array;
-  /** Undefined: the copy is asked whether it has those of the tag. */
+  /** Settings of the account; undefined: the copy is asked whether it has those with the tag. */
   readonly settings?: Account | undefined;
   /** Tag of the settings that are replaced. */
   readonly replaces: Uint8Array;

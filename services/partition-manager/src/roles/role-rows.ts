@@ -15,7 +15,7 @@ export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountRe
 /** The row as it was read; `account` undefined: there is none. */
 export interface RoleRowRead {
   readonly account: Account | undefined;
-  /** Undefined: the stamp has never heard of the account. */
+  /** Role of the account; undefined: the stamp has never heard of the account. */
   readonly role: AccountRole | undefined;
 }
 
@@ -75,7 +75,7 @@ export async function heldOf(name: string, execute: Execute): Promise<Outcome<Ro
   return role.ok ? ok({ account, role: role.value ?? roleWithoutRow }) : role;
 }
 
-/** False if the row is another one by now. */
+/** Writes the row; false if it has changed since it was read. */
 export async function write(
   name: string,
   { account }: RoleRowRead,

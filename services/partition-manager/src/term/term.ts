@@ -120,7 +120,7 @@ export class Term {
     return servers?.known === true ? servers.leases.filter(({ server }) => !servers.isLive(server)).length : undefined;
   }
 
-  /** In words for people; empty when everything is served. */
+  /** Names for people of what the term waits for; empty when everything is served. */
   get waitingFor(): readonly string[] {
     const running = this.#running;
     if (!running) return ["its own streams (stream-manager and extent nodes)"];

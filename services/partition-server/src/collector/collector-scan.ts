@@ -41,9 +41,9 @@ export interface ExtentUse {
   rows: Uint8Array[] | undefined;
 }
 
-/** Garbage of a piece. */
+/** Rows and extents of a piece that can be given back. */
 export interface PieceGarbage {
-  /** Rows that are nobody's. */
+  /** Keys of rows that belong to nothing. */
   readonly rows: readonly Uint8Array[];
   /** Where the rows of blobs begin of which something may go. */
   readonly blobs: readonly Uint8Array[];
@@ -87,9 +87,9 @@ export class CollectorScan {
     readonly high: Uint8Array;
     readonly now: Moment;
     readonly extents: readonly DataExtent[];
-    /** Share of an extent. */
+    /** Share of live bytes below which an extent is rewritten. */
     readonly rewriteBelow: number;
-    /** True for an account whose rows may be another stamp's: its primary purges them. */
+    /** True for an account that may be a copy: its primary decides what is purged. */
     readonly mayBeCopy: (account: string) => boolean;
   }) {
     this.#table = options.table;

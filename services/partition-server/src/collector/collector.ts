@@ -55,12 +55,12 @@ export interface CollectorOptions {
   readonly mayBeCopy?: (account: string) => boolean;
 }
 
-/** Bounds of one commit. */
+/** Number of rows that one commit deletes at most. */
 const deletedAtOnceMax = 500;
 const transactTimeoutMs = 30_000;
-/** Bounds of one pass. */
+/** Number of extents that one pass rewrites at most. */
 const extentsRewrittenMax = 64;
-/** Noted of one pass. */
+/** Number of owners that one pass remembers at most. */
 const ownersMax = 10_000;
 /** Incarnations that were found gone and rest, in the metadata of one range. */
 const goneRecordedMax = 500;
@@ -394,7 +394,7 @@ export class Collector {
     this.#goneSinceMs.set(id, sinceMs);
   }
 
-  /** In the order of the container's row: restoring it is decided there too. */
+  /** Purges a container, in the order of its row, because a restore is decided there, too. */
   #purge(held: Serving, key: Uint8Array, owner: Incarnation): Promise<Outcome<number>> {
     const wallMs = this.#world.clock.wallMs();
     return this.#change(held, parentRows(owner).low, async (view) => {

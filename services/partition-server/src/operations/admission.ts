@@ -6,7 +6,7 @@ import { type Effect, Gate, type GateFigures, type GateOptions, type OfferedOper
 import { type Failed, type Outcome, ok, Prng, refused } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
-/** Calls it when the operation is over. */
+/** Function to call when the operation is over. */
 export type Leave = () => void;
 
 type Entering = (entered: Outcome<Leave>) => void;
@@ -26,7 +26,7 @@ export class Admission {
     return { ...figures, heaviest, shed: figures.shed.map(readable) };
   }
 
-  /** At once where there is room, so that operations start in the order in which they came. */
+  /** Lets an operation begin. Where there is room it does so at once, so that operations begin in the order of their arrival. */
   enter(asked: OfferedOperation): Outcome<Leave> | Promise<Outcome<Leave>> {
     let entered: Outcome<Leave> | undefined;
     let entering: Entering = (outcome) => {

@@ -9,7 +9,7 @@ import type { DataExtent, RangePartition, StorageCounts, StorageTimes } from "@s
 import type { HedgeFigures } from "@stamp/stream-client";
 import type { ExtentLocation } from "@stamp/wire";
 
-/** Rows as of one moment. */
+/** Rows of a range at one moment. */
 export interface RowView {
   get(key: Uint8Array): Promise<Outcome<Uint8Array | undefined>>;
   scan(low: Uint8Array, high: Uint8Array, limits: ScanLimits): Promise<Outcome<ScanAnswer>>;
@@ -18,7 +18,7 @@ export interface RowView {
 }
 
 export interface WalkOptions {
-  /** True: hidden rows, too (markers, seed marks and report rows). */
+  /** True to see hidden rows, too (markers, seed marks and report rows). */
   readonly hidden: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface EngineFacts {
   readonly checkpointBytes: number;
   /** Commits and checkpoints that the range lacks since a restore of the metadata; undefined: none. */
   readonly losses?: { readonly commits: number; readonly checkpoints: number } | undefined;
-  /** Since it was loaded; absent from engines without checkpoints. */
+  /** Counts since the range was loaded; absent from engines without checkpoints. */
   readonly storage?: StorageCounts;
 }
 

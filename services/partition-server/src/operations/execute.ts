@@ -47,7 +47,7 @@ import { runPlan } from "./run-plan.ts";
 
 type HeldEngine = HeldRange & { readonly engine: RangeEngine };
 
-/** An operation and the policy of its account. */
+/** Operation with the policy of its account. */
 interface Asked {
   readonly operation: Operation;
   readonly policy: BlobPolicy;
@@ -444,7 +444,7 @@ function latin1(bytes: Uint8Array, lengthBytes: number = bytes.length): string {
   return text;
 }
 
-/** Up to the end of the account's name: what all keys of an account begin with. */
+/** Returns the bytes with which all keys of the key's account begin, as text. */
 export const accountPrefix = (key: Uint8Array): string => latin1(key, key.indexOf(0) + 1);
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

@@ -24,7 +24,7 @@ export interface HeldRange {
   /** Timers of leases of objects; they start with the load. */
   leases: LeaseTimers;
   readonly queueClocks: QueueClocks;
-  /** Ends with the load. */
+  /** Ends when the load ends. */
   loaded: Promise<Outcome<void>>;
 }
 
@@ -36,7 +36,7 @@ export interface Parent {
   readonly ownerEpoch: number;
 }
 
-/** A range that becomes others, or became them. */
+/** Range that a split or merge replaces, or has replaced. */
 interface Becoming {
   readonly rangeVersion: number;
   readonly childIds: ReadonlySet<string>;

@@ -18,9 +18,9 @@ export interface LoadFigures {
   readonly bytesInPerSecond: number;
   /** Bytes of rows that were read for requests, per second. Blob data is read past this server. */
   readonly bytesOutPerSecond: number;
-  /** Mean, of those that ended. */
+  /** Mean latency of the requests that ended, in milliseconds. */
   readonly latencyMs: number;
-  /** Now. */
+  /** Number of requests in progress. */
   readonly pending: number;
 }
 
@@ -163,7 +163,7 @@ const noCounts = (): Counted => ({
 export interface ServerFigures extends LoadFigures {
   /** Processors that its process used over the last seconds: 1 is one core. 0 where that can't be known. */
   readonly processors: number;
-  /** Bytes of rows of its ranges together. */
+  /** Bytes of rows in all ranges of the server. */
   readonly rowBytes: number;
 }
 

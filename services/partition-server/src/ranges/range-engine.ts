@@ -67,7 +67,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
   };
 }
 
-/** By all ranges of this process. */
+/** Caches and budgets that all ranges of this process share. */
 interface Shared {
   readonly caches: Caches;
   readonly memory: MemoryBudget;

@@ -1,6 +1,6 @@
 /** Where the time of a split or merge went, in milliseconds. */
 export interface ReshapeTimes {
-  /** While writes went on. */
+  /** Time of the preparation, in which writes go on, in milliseconds. */
   readonly prepareMs: number;
   /** Writes of rows waited for the sum of the next five. */
   readonly heldMs: number;
@@ -10,7 +10,7 @@ export interface ReshapeTimes {
   readonly writeMs: number;
   /** The change of the streams at the stream manager. */
   readonly handOverMs: number;
-  /** The children in memory. */
+  /** Time of the load of the children in memory, in milliseconds. */
   readonly loadMs: number;
   /** Time until they had a place to write commits to, in milliseconds. */
   readonly beginMs: number;

@@ -58,7 +58,7 @@ interface Link {
   readonly notAhead?: (held: RowVersion) => Outcome<void>;
   /** Counts what is sent. Undefined: nobody counts. */
   readonly totals?: ShippingTotals;
-  /** Runs at each answer. */
+  /** Function that runs at each answer. */
   readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
 
@@ -179,7 +179,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return told.ok ? ok(told.value.settingsWanted ? told.value.tag.slice(0, tagBytes) : undefined) : told;
   }
 
-  /** Asks the new primary what its copy had. */
+  /** Asks the new primary for the versions that its copy had. */
   async versions(names: readonly Uint8Array[], options: Options): Promise<Outcome<readonly (RowVersion | undefined)[]>> {
     const { account, table, promotedAs = 0 } = this.#link;
     const request = { account, epoch: toWire(promotedAs), table, names: [...names] };

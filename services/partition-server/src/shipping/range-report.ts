@@ -113,7 +113,7 @@ export class RangeReport implements RangeWork {
     await aborted(signal);
   }
 
-  /** False if the report is not complete: it is tried again. */
+  /** Makes the report; false: it is not complete and is tried again. */
   async #report(upTo: number): Promise<boolean> {
     const note = noteOf(this.#partition.followers.status(this.account)?.note ?? "");
     // Under this role epoch, or with rows that were not seeded, the copy never had what is before the cursor.

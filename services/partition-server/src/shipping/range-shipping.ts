@@ -116,7 +116,7 @@ export class RangeShipping implements RangeWork {
   readonly #options: ShippingOptions;
   readonly #stop = new AbortController();
   readonly #link: ShippingLink & SeedLink;
-  /** Undefined: the rows of the range refer to no bytes. */
+  /** Link for bytes of blobs; undefined: the rows of the range refer to none. */
   #blobs: BlobLink | undefined;
   #seeder: RangeSeeder | undefined;
   /** Knows where the log was when all rows were seeded. */

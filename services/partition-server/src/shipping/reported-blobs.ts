@@ -83,7 +83,7 @@ export class ReportedBlobs {
 }
 
 interface ReportedRows {
-  /** Entries in key order. */
+  /** Rows of the report, in the order of their keys. */
   readonly entries: readonly RowEntry[];
   /** Number of the commit that wrote each row, by its key in hexadecimal. */
   readonly writtenIn: ReadonlyMap<string, number>;

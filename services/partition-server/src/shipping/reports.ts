@@ -27,7 +27,7 @@ export class Reports {
   /** Content of the blobs that reports name. */
   readonly blobs: ReportedBlobs;
   readonly #holdings: Holdings;
-  /** False for a range whose lease may have ended. */
+  /** Refuses for a range whose lease may have ended. */
   readonly #mayAnswer: (held: HeldRange) => Outcome<void>;
 
   constructor(world: World, holdings: Holdings, executor: Pick<Executor, "mayAnswer" | "locate">) {
@@ -65,7 +65,7 @@ export class Reports {
     return answered.ok ? ok({ rows: told, ...(next && { nextKey: next }) }) : answered;
   }
 
-  /** Deletes a page. */
+  /** Deletes a page of the report. */
   async forget({ rangeId, rangeVersion, account, fromKey }: ListDivergedRowsRequest): Promise<Outcome<Forgotten>> {
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;

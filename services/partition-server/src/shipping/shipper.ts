@@ -81,9 +81,9 @@ export class Shipper {
   readonly #manager: LeaderCalls;
   /** Keyed by range, owner epoch, account and role. */
   readonly #running = new Map<string, RangeWork>();
-  /** Reports on their way, by account. */
+  /** Reports to the copy that are under way, by account. */
   readonly #reporting = new Map<string, Promise<void>>();
-  /** Settings on their way, by account. */
+  /** Settings that are being sent to the copy, by account. */
   readonly #pushing = new Map<string, Promise<void>>();
   /** Lineages of the stamps of copies, as they told last, by copy. A range that begins asks here. */
   readonly #copyLineages = new Map<string, number>();

@@ -17,7 +17,7 @@ export class ShippingTotals {
   shippedCommits = 0;
   /** Keys and values of rows, of commits and of scans. */
   shippedRowBytes = 0;
-  /** Bytes of blobs. */
+  /** Number of blob bytes that were shipped. */
   shippedBlobBytes = 0;
   /** Calls to other stamps that failed or were refused. */
   failedCalls = 0;

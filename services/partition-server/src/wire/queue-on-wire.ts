@@ -62,7 +62,7 @@ function nameOf({ queue }: { readonly queue?: wire.QueueName | undefined }): Que
 
 const timeToLiveSecondsMax = 2n ** 31n - 1n;
 
-/** -1, or up to what the service allows. */
+/** Reads a time to live: -1, or up to what the service allows. */
 function fromSigned(value: bigint): number {
   if (value < -1n || value === 0n || value > timeToLiveSecondsMax) throw missing("a time to live that can be");
   return Number(value);

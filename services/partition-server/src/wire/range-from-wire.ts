@@ -1,4 +1,4 @@
-/** A range of the map as it came over the wire. */
+/** Converts a range of the map from its form on the wire. */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { isObjectTable } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";

@@ -15,7 +15,7 @@ interface Prepared {
   readonly sinceMs: number;
   readonly ownerEpoch: OwnerEpoch;
   readonly predecessor: ExtentId | undefined;
-  /** Undefined: it was not made. */
+  /** Number of the extent; undefined: it was not made. */
   readonly made: Promise<ExtentId | undefined>;
   id: ExtentId | undefined;
 }
@@ -34,7 +34,7 @@ export class Ahead {
     return this.#prepared.size;
   }
 
-  /** Resolves when it is made, or was not. */
+  /** Makes an extent ahead. Resolves when it is made, or was not. */
   prepare(stream: string, ownerEpoch: OwnerEpoch, predecessor: ExtentId | undefined): Promise<unknown> {
     const known = this.#prepared.get(stream);
     if (known?.ownerEpoch === ownerEpoch && known.predecessor === predecessor) return known.made;
@@ -55,7 +55,7 @@ export class Ahead {
     }, failed);
   }
 
-  /** Gives it away: the caller opens or drops it. */
+  /** Gives the extent to the caller, who opens or drops it. */
   async take(
     stream: string,
     ownerEpoch: OwnerEpoch,
@@ -77,7 +77,7 @@ export class Ahead {
     return this.#prepared.get(stream)?.id === undefined ? undefined : this.take(stream, ownerEpoch, undefined, []);
   }
 
-  /** Called every tick. */
+  /** Drops extents that waited too long. Called every tick. */
   sweep(): void {
     const { state, world } = this.#term;
     const nowMs = world.clock.monotonicMs();

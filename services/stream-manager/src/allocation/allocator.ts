@@ -19,7 +19,7 @@ export interface WantedExtent {
   readonly avoidAddresses: readonly string[];
   /** Nodes that are taken only when there are not enough others. */
   readonly spare?: readonly string[];
-  /** False when nobody waits for it any more. */
+  /** Returns false when nobody waits for the extent any more. */
   readonly wanted: () => boolean;
   readonly steps?: Steps;
 }
@@ -59,7 +59,7 @@ export class Allocator {
   /** Makes an extent that is durable on every replica and told to nobody. */
   async allocate(request: WantedExtent): Promise<Outcome<ExtentId>> {
     const { ended, ledger, world } = this.#term;
-    /** Nodes that did not create it in time. */
+    /** Nodes that did not create the extent in time. */
     const passedOver = new Set<string>();
     const sinceMs = world.clock.monotonicMs();
     for (;;) {
@@ -92,7 +92,7 @@ export class Allocator {
     void this.#term.ledger.commit((state) => planDropAllocating(state, [id]));
   }
 
-  /** For extents and segments; never given twice, also not by another leader. */
+  /** Returns a new number for an extent or segment; no leader ever gives it again. */
   async mintId(): Promise<Outcome<number>> {
     const { ledger, state } = this.#term;
     while (this.#nextId >= this.#reservedTo) {
@@ -158,7 +158,7 @@ export class Allocator {
     return nodes.fullCount > 0 && candidates + nodes.awaitedCount < config.minCopies;
   }
 
-  /** Returns the nodes that did not do it. */
+  /** Creates the extent on all its nodes. Returns the nodes that failed. */
   async #createEverywhere(id: ExtentId, predecessor: ExtentId | undefined): Promise<string[]> {
     const extent = this.#term.state.extent(id);
     if (extent?.phase !== "allocating") return [];

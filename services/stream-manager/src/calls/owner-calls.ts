@@ -40,7 +40,7 @@ export interface SealAndAllocate {
   readonly avoidAddresses: readonly string[];
   /** True if every append is acknowledged, up to `knownCommittedBytes`, and no other will come. */
   readonly complete: boolean;
-  /** False when the caller has given up. */
+  /** Returns false when the caller has given up. */
   readonly wanted: () => boolean;
 }
 
@@ -51,7 +51,7 @@ export interface Succession {
 
 /** An edit that makes a stream. */
 export interface WantedEdit extends StreamEdit {
-  /** True to open the extent that was made ahead for it. */
+  /** True to open the extent that was made ahead for the stream. */
   readonly openAhead?: boolean;
 }
 

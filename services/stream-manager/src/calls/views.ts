@@ -155,7 +155,7 @@ export class Views {
     };
   }
 
-  /** On a disk that its node does not have any more it is lost, whatever was seen before. */
+  /** True if the replica is intact. On a disk that its node has no more it is lost, whatever was seen before. */
   #intact(extent: ExtentRecord, replica: ReplicaRecord): boolean {
     const diskId = this.#term.state.node(replica.nodeId)?.diskId;
     return (diskId === undefined || diskId === replica.diskId) && this.#completer.complete(extent, replica);

@@ -233,7 +233,7 @@ export class AttemptSteps {
     return answer;
   }
 
-  /** Returns a fragment as a node is told of it. */
+  /** Describes a fragment for a command to its node. */
   target({ nodeId, diskId }: ReplicaPlace, index: number, version: number) {
     return { index, version: toWire(version), address: this.#term.nodes.address(nodeId) ?? "", diskId };
   }

@@ -83,7 +83,7 @@ export class Chooser {
     parts.savedAges.restore(this.#ages);
   }
 
-  /** For the status. */
+  /** Facts about coding, for the status. */
   get facts() {
     const { codedBytes, fragmentBytes, waiting } = this.#survey;
     const choice = this.choice();
@@ -146,7 +146,7 @@ export class Chooser {
     );
   }
 
-  /** Called every tick. */
+  /** Takes the next step. Called every tick. */
   tick(): void {
     if (!this.#scanning && this.#term.world.clock.monotonicMs() >= this.#nextScanMs) void this.#scan();
     this.#start();
@@ -292,7 +292,7 @@ function fragmentFileBytes({ coded, sealedLengthBytes = 0 }: ExtentRecord): numb
   return profile.fragments * (fragmentContentOffset(fragmentBytes) + fragmentBytes);
 }
 
-/** Sums of one scan. */
+/** Sums that one scan makes. */
 class Counted {
   #codedBytes = 0;
   #fragmentBytes = 0;

@@ -95,7 +95,7 @@ export class Coder {
     this.#attempts = new Rounds(() => term.state.attempts(), looksPerTickMax);
   }
 
-  /** For the status. Counts of what was done are of this term. */
+  /** Facts about attempts at coding, for the status. Counts are of this term. */
   get facts() {
     return {
       coded: this.#term.state.codedCount,
@@ -155,7 +155,7 @@ export class Coder {
     this.#nextLookMs = world.clock.monotonicMs() + lookEveryMs;
   }
 
-  /** Called every tick. */
+  /** Takes the next step. Called every tick. */
   tick(): void {
     for (const id of this.#attempts.next()) this.#drive(id);
     this.repairs.tick();

@@ -21,7 +21,7 @@ export type CodingPace = RepairPace<"codings" | "decodings" | "checksums">;
 export class Decodings {
   readonly #term: Term;
   readonly #pace: CodingPace;
-  /** Records the attempt. */
+  /** Function that records the attempt in the metadata. */
   readonly #record: (id: ExtentId) => Promise<Outcome<void>>;
   /** Sealed lengths in bytes, by extent, in the order of the requests. */
   readonly #waiting = new Map<ExtentId, number>();
@@ -36,7 +36,7 @@ export class Decodings {
     this.#record = record;
   }
 
-  /** For the status. */
+  /** Facts about decodings, for the status. */
   get facts() {
     return { waiting: this.#waiting.size, waitingBytes: this.#waitingBytes, running: this.#running };
   }

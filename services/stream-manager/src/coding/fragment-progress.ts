@@ -11,7 +11,7 @@ const etaPart = 20;
 export interface FragmentsToMake {
   /** Size of the fragments to be made again, in bytes. */
   readonly bytes: number;
-  /** Bytes that have to be read for them. */
+  /** Number of bytes that have to be read to make the fragments. */
   readonly reads: number;
 }
 
@@ -19,7 +19,7 @@ const nothing: FragmentsToMake = { bytes: 0, reads: 0 };
 
 interface Episode {
   readonly startedMs: number;
-  /** Undefined: it goes on. */
+  /** Time at which the episode ended, in milliseconds; undefined: it goes on. */
   endedMs: number | undefined;
   bytes: number;
   bytesRead: number;
@@ -56,7 +56,7 @@ export class FragmentProgress {
     if (this.#left.bytes === 0) this.#end();
   }
 
-  /** Fields of RepairStatus. */
+  /** Returns the fields of RepairStatus about fragments. */
   status() {
     const { startedMs, endedMs, bytes, bytesRead } = this.#episode;
     const runningMs = Math.max(0, Math.floor((endedMs ?? this.#clock.monotonicMs()) - startedMs));

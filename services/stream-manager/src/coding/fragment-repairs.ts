@@ -56,7 +56,7 @@ export class FragmentRepairs {
   #waiting: Waiting = [];
   /** Extents with a lost fragment whose last repair failed, in the same order. */
   #failedBefore: Waiting = [];
-  /** True: the next repair that begins is one of `#failedBefore`, if some can begin. */
+  /** True if the next repair to begin is one of `#failedBefore`, unless none of these can begin. */
   #isTurnOfFailed = false;
   /** Extents whose repair under way needs good chunks of damaged fragments. */
   readonly #uncertain = new Set<ExtentId>();
@@ -78,7 +78,7 @@ export class FragmentRepairs {
     this.#progress = new FragmentProgress(term.world.clock, term.config.repairBytesPerSecond);
   }
 
-  /** For the status. Counts of what was done are of this term. */
+  /** Facts about repairs of fragments, for the status. Counts are of this term. */
   get facts() {
     return {
       fragmentsMadeAnew: this.#madeCount,
@@ -143,7 +143,7 @@ export class FragmentRepairs {
     return reasons;
   }
 
-  /** Called every tick. */
+  /** Takes the next step. Called every tick. */
   tick(): void {
     if (!this.#scanning && this.#term.world.clock.monotonicMs() >= this.#nextScanMs) void this.#scan();
     this.start();

@@ -33,7 +33,7 @@ export class CodingPauses {
     this.#pause = { note: `its record can't be read: ${message}`, wallMs: 0 };
   }
 
-  /** Returns undefined if it is not paused. */
+  /** Pause of coding; undefined: coding is not paused. */
   get pause(): CodingPause | undefined {
     return this.#pause;
   }

@@ -31,7 +31,7 @@ interface Announced {
   readonly atMs: number;
 }
 
-/** The part of a term that decides its level. */
+/** Parts of a term by which its feature level is decided. */
 interface Around {
   readonly world: World;
   readonly config: StreamManagerConfig;

@@ -43,7 +43,7 @@ export class Comparisons<T extends ToCompare> {
     this.#compare = compare;
   }
 
-  /** At every report of a node. */
+  /** Takes note of a node's report. */
   heard(node: T): void {
     const { nodeId } = node.place;
     const { config, world } = this.#term;

@@ -32,7 +32,7 @@ interface Known {
 }
 
 interface Asked extends Known {
-  /** Undefined: no node with this id and disk answered. */
+  /** Report of the node; undefined: no node with this id and disk answered. */
   readonly answer: NodeReport | undefined;
 }
 

@@ -35,7 +35,7 @@ export class NodeSync {
     this.#comparisons = new Comparisons(term, "replicas", ({ place }) => this.#compare(place));
   }
 
-  /** At every report. */
+  /** Takes note of a node's report. */
   heard(place: ReplicaPlace, incarnation: number): void {
     this.#comparisons.heard({ place, as: `${place.diskId} ${incarnation}` });
   }
@@ -119,7 +119,7 @@ export class NodeSync {
     return true;
   }
 
-  /** In order: extents of which this disk should hold a replica. */
+  /** Returns the extents of which this disk should hold a replica, in order. */
   async #expectedOn(place: ReplicaPlace): Promise<ExtentId[]> {
     const { ended, state, world } = this.#term;
     const ids: ExtentId[] = [];

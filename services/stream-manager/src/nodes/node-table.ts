@@ -36,9 +36,9 @@ interface Health {
   load: ReportedLoad;
   /** Replicas that it has and no record explains: never deleted but by a person. */
   readonly quarantined: Map<ExtentId, Quarantined>;
-  /** Time at which a call to it failed last. */
+  /** Time of the last failed call to the node, in milliseconds. */
   distrustedMs: number;
-  /** Time at which it let others wait last. */
+  /** Time at which others last waited for the node, in milliseconds. */
   slowMs: number;
 }
 
@@ -73,7 +73,7 @@ export class NodeTable {
   readonly #unreached = new Set<string>();
   /** Replicas that only a later metadata store can have made. */
   readonly later = new LaterReplicas();
-  /** Keyed by node. */
+  /** Terms far ahead that nodes obey, by node. */
   readonly #farTerms = new Map<string, FarTerm>();
 
   constructor(clock: Clock, state: StreamState, downAfterMs: number) {

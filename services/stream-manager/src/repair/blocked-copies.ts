@@ -12,7 +12,7 @@ export class BlockedCopies {
     return this.#extents.size;
   }
 
-  /** Their sealed lengths. */
+  /** Sum of the sealed lengths of blocked copies, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }

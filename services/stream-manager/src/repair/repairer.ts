@@ -62,7 +62,7 @@ export class Repairer {
     this.#incomplete = new Rounds(() => term.state.incomplete(), looksPerTickMax);
   }
 
-  /** In this term. */
+  /** Number of replicas that were made again in this term. */
   get repairedCount(): number {
     return this.#madeAnew;
   }
@@ -119,7 +119,7 @@ export class Repairer {
     return Math.ceil(isEarly ? fastestMs : Math.max(fastestMs, (waitingBytes * runningMs) / bytes));
   }
 
-  /** Called every tick. */
+  /** Takes the next step. Called every tick. */
   tick(): void {
     for (const id of this.#broken.next()) this.#offer(id);
     for (const id of this.#incomplete.next()) this.#offer(id);

@@ -13,7 +13,7 @@ export class Steps {
     this.#startMs = clock.monotonicMs();
   }
 
-  /** The first time counts. */
+  /** Notes the time of a step; only its first time counts. */
   reached(step: SealStep): void {
     this.#reachedMs[step] ??= Math.round((this.#clock.monotonicMs() - this.#startMs) * 10) / 10;
   }

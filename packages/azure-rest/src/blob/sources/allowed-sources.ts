@@ -20,7 +20,7 @@ export interface SourcePattern {
   /** An address; else a name: all of it, or with `anyBelow` its end. "" with `anyBelow`: every name. */
   readonly host: Address | string;
   readonly anyBelow: boolean;
-  /** Undefined: any. */
+  /** Port of the source; undefined: any port. */
   readonly port: number | undefined;
   readonly network: readonly [Address, number] | undefined;
 }

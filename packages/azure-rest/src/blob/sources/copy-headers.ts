@@ -12,9 +12,9 @@ export interface CopySourceUrl {
   readonly secure: boolean;
   /** Host of the URL, with the port when it has one. */
   readonly host: string;
-  /** Path and query as they came. */
+  /** Path and query of the source, as the client wrote them. */
   readonly target: string;
-  /** The URL without what is secret in its query. */
+  /** URL of the source without the secrets of its query. */
   readonly shown: string;
 }
 
@@ -73,7 +73,7 @@ export function parseSourceRange(headers: HttpHeaders): Parsed<ByteRange | undef
 
 export interface SourceDigests {
   readonly md5: Uint8Array | undefined;
-  /** CRC-64 as in the header. */
+  /** CRC-64 of the source's content, as in the header. */
   readonly crc64: Uint8Array | undefined;
 }
 

@@ -137,7 +137,7 @@ export const sourcePageRangesMax = 1_000;
 export interface SourcePages {
   /** Ranges in order. Ends are exclusive. */
   readonly ranges: readonly { readonly startBytes: number; readonly endBytes: number }[];
-  /** True if there may be others behind them. */
+  /** True if more ranges may follow. */
   readonly more: boolean;
 }
 

@@ -35,7 +35,7 @@ export interface Finding {
   readonly subject: string;
   /** Observation, with numbers. */
   readonly cause: string;
-  /** The command that helps. */
+  /** Command that helps against the finding. */
   readonly help: string;
 }
 

@@ -142,7 +142,7 @@ export function differences(before: readonly PageRun[], after: readonly PageRun[
   return changed;
 }
 
-/** By number of the page: where its bytes lie, as a text; nothing for zeros. */
+/** Returns a text for the bytes of each page, by page number; pages of zeros are absent. */
 function pagesOf(runs: readonly PageRun[]): (string | undefined)[] {
   const pages: (string | undefined)[] = [];
   for (const run of runs) {

@@ -55,7 +55,7 @@ const zeroPlaceBytesMax = 1024 ** 3;
 const clearedRowsMax = 512;
 const scanLimits = { rowsMax: 256, bytesMax: 1024 * 1024 } as const;
 
-/** A chunk that has rows. */
+/** Chunk of pages that has rows. */
 export interface Chunk {
   readonly index: number;
   /** Runs that the reader's layer sees. */
@@ -154,7 +154,7 @@ function writtenHead(
   return { ...changedHead(context, head), metadata: { ...head.metadata, ...setMetadata } };
 }
 
-/** Undefined: go on. */
+/** Checks the range and conditions of a write of pages; undefined: the write may go on. */
 function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
   const check = "body" in value ? checkKey : checkKeyOrScope;
   const error = checkWrite(context, value.conditions, head, false) ?? check(value.conditions, head);
@@ -277,7 +277,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   ]);
 }
 
-/** Returns undefined if it would be too large. */
+/** Returns the new sequence number; undefined if it would be too large. */
 function nextSequenceNumber({ action, sequenceNumber }: SetPageBlobProperties, head: HeadState): number | undefined {
   switch (action) {
     case undefined:

@@ -16,7 +16,7 @@ import { type ServiceError, type ServiceErrorCode, serviceError } from "../../er
 
 /** A lease in its row; undefined means available. */
 export interface Lease {
-  /** `leased` also when its time has run out. */
+  /** State of the lease; it stays `leased` after the lease's time has run out. */
   readonly state: "leased" | "breaking" | "broken";
   /** A GUID in lower case, with hyphens. */
   readonly id: string;
@@ -33,7 +33,7 @@ const secondMs = 1000;
 
 export type LeaseState = "available" | "leased" | "expired" | "breaking" | "broken";
 
-/** A lease as clients see it. */
+/** Lease, as clients see it. */
 export interface LeaseView {
   readonly state: LeaseState;
   readonly status: "locked" | "unlocked";
@@ -50,7 +50,7 @@ export interface LeaseView {
 export class LeaseTimers {
   #loadedMs: number;
   readonly #rules: Rules;
-  /** Keyed by grant and id. */
+  /** Ends of leases by the monotonic clock, keyed by grant and id. */
   readonly #endsMs = new Map<string, number>();
   #sweepAt = 1024;
 
@@ -89,7 +89,7 @@ export class LeaseTimers {
   }
 }
 
-/** A lease by what names its timer. */
+/** Fields of a lease that name its timer. */
 export type NamedLease = Pick<Lease, "id" | "grant">;
 
 const nameOf = ({ id, grant }: NamedLease): string => `${grant} ${id}`;
@@ -186,7 +186,7 @@ const granted = (lease: Lease, clock: LeaseClock): LeaseOutcome => ({
   ...(lease.durationMs === infinite ? {} : { endsMs: clock.nowMs + lease.durationMs }),
 });
 
-/** Writes nothing: only its timer starts anew. */
+/** Renews a lease: its timer starts anew and nothing is written. */
 function renew(request: LeaseRequest, lease: Lease | undefined, state: LeaseState, clock: LeaseClock): LeaseOutcome {
   if (!lease || lease.id !== request.leaseId) return refuse("LeaseIdMismatchWithLeaseOperation");
   if (state === "breaking" || state === "broken") return refuse("LeaseIsBrokenAndCannotBeRenewed");
@@ -194,7 +194,7 @@ function renew(request: LeaseRequest, lease: Lease | undefined, state: LeaseStat
   return { kind: "done", lease, written: false, endsMs: clock.nowMs + lease.durationMs };
 }
 
-/** The time that is left stays what it is. */
+/** Changes the id of a lease; the time that is left stays. */
 function change(request: LeaseRequest, lease: Lease | undefined, state: LeaseState, clock: LeaseClock, sequence: number): LeaseOutcome {
   if (!lease || state === "broken" || state === "expired") return refuse("LeaseNotPresentWithLeaseOperation");
   const { leaseId, proposedLeaseId } = request;

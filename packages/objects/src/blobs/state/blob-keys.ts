@@ -14,7 +14,7 @@ const numberTag = 0x14;
 const numberBytesMax = 6;
 
 export class BlobKeys {
-  /** Where names begin. */
+  /** Offset in the key at which the name begins. */
   readonly #nameAt: number;
   #key: Uint8Array = new Uint8Array(0);
   /** End of what all keys of the blob begin with. */
@@ -58,7 +58,7 @@ export class BlobKeys {
     return true;
   }
 
-  /** Reads the name. False if it looks otherwise. */
+  /** Reads the blob's name from a key; false if the key is of another kind. */
   #readName(key: Uint8Array): boolean {
     const end = key.indexOf(0, this.#nameAt);
     // Behind the text comes the end of the component; any other byte belongs to a name with U+0000.

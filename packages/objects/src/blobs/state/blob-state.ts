@@ -42,7 +42,7 @@ import { text } from "./row-values.ts";
 import { decodeStaging, isGivenUp, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {
-  /** Prefix with which all its rows begin. */
+  /** Prefix of all keys of the blob. */
   readonly prefix: Uint8Array;
   readonly head: HeadState | undefined;
   /** State of a blob that is hidden because it was deleted softly or has expired. */
@@ -57,7 +57,7 @@ export function* readBlob(context: PlanContext, name: BlobName): Plan<BlobState>
   return hidden ? { prefix, head: undefined, hidden: state } : { prefix, head: state, hidden: undefined };
 }
 
-/** A state of a blob, and the row it is in. */
+/** State of a blob, with the row that holds it. */
 export interface FoundState {
   readonly prefix: Uint8Array;
   readonly key: Uint8Array;
@@ -178,7 +178,7 @@ export function* freeStamp(prefix: Uint8Array, from: number): Plan<number> {
   for (let stamp = from; ; stamp++) if ((yield* getRow(keptKey(prefix, stamp))) === undefined) return stamp;
 }
 
-/** For a snapshot or version that is made now. */
+/** Returns the time of a snapshot or version that is made now. */
 export function stampOfNow(context: PlanContext, { prefix, head, hidden }: BlobState): Plan<number> {
   const last = head ?? hidden;
   return freeStamp(prefix, nextStamp(context.wallMs, Math.max(last?.lastStamp ?? 0, last?.versionStamp ?? 0)));
@@ -236,9 +236,9 @@ export interface NewContent {
   /** Number of committed blocks of an append blob. */
   readonly appendBlockCount?: number | undefined;
   readonly sealed?: boolean | undefined;
-  /** Undefined: as the blob has it. */
+  /** Access control of the path; undefined: the blob keeps what it has. */
   readonly pathAccess?: string | undefined;
-  /** Key that all of it is encrypted under. */
+  /** Key under which all content is encrypted. */
   readonly key: KeyName;
 }
 

@@ -31,7 +31,7 @@ export class ContentUsers {
     this.#changes.set(generation, change);
   }
 
-  /** `prefix`: of the blob. */
+  /** Returns the writes for the blob with this prefix. */
   *writes(prefix: Uint8Array): Plan<RowWrite[]> {
     const writes: RowWrite[] = [];
     for (const [generation, change] of this.#changes) {

@@ -288,7 +288,7 @@ export interface ShownOfBlob {
 
 const shownWhole: ShownOfBlob = { metadata: true, tags: true };
 
-/** `stamp`: of a kept row. */
+/** Returns what clients see of a blob; `stamp` is the time of a snapshot or version. */
 export const blobOf = (
   context: Pick<PlanContext, "leases" | "wallMs">,
   name: string,

@@ -12,7 +12,7 @@ export const ms = (value: bigint | undefined): number => (value === undefined ? 
 export const optionalMs = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : msOfDateTime(value));
 export const optionalTime = (valueMs: number | undefined): bigint | undefined =>
   valueMs === undefined ? undefined : dateTimeOfMs(valueMs);
-/** Empty, zero and false values are left out of a row. */
+/** Functions that leave empty, zero and false values out of a row. */
 export const text = (value: string): string | undefined => (value === "" ? undefined : value);
 export const count = (value: number): number | undefined => (value === 0 ? undefined : value);
 export const bigCount = (value: number): bigint | undefined => (value === 0 ? undefined : BigInt(value));
@@ -26,7 +26,7 @@ export function dictionaryOf(metadata: Metadata): DictionaryEntry[] | undefined 
 /** Metadata or tags of an object that has none. */
 export const noTexts: Metadata = Object.freeze(Object.create(null));
 
-/** Without a prototype: a name may be anything. */
+/** Returns metadata as an object without a prototype, because a name may be anything. */
 export function metadataOf(entries: readonly DictionaryEntry[] | undefined): Metadata {
   if (entries === undefined) return noTexts;
   const metadata: Record<string, string> = Object.create(null);

@@ -30,7 +30,7 @@ export class AnswerFrames {
   }
 }
 
-/** One frame, and how many still look at it. */
+/** Frame with the number of answers that still look at it. */
 export class HeldFrame {
   readonly #give: () => void;
   readonly #expect: (held: object, end: () => void) => void;

@@ -246,7 +246,7 @@ export class BusServerConnection {
     this.#afterProgress();
   }
 
-  /** False when somebody else released it before: then nobody waits for it any more. */
+  /** Releases a call; false if it was released before, so that nobody waits for it. */
   #release(callId: number, running: Running): boolean {
     if (this.#running.get(callId) !== running) return false;
     this.#running.delete(callId);

@@ -9,7 +9,7 @@ import { FailureError } from "@stamp/base";
 import type { FrameMemory } from "./frame-memory.ts";
 
 export const headBytes = 8;
-/** 0: BusFrames. 1: nothing but a sign of life. */
+/** Kinds of frames: 0 has calls (BusFrames), 1 is a sign of life without content. */
 export const kinds = { frames: 0, alive: 1 } as const;
 
 const scratchBytes = 32 * 1024;
@@ -22,7 +22,7 @@ export function writeHead(target: Buffer, lengthBytes: number, kind: number): vo
 export interface Assembled {
   /** Everything of the handshake that is there, borrowed; gives how many bytes of it are taken, or undefined: more has to come. */
   handshake(bytes: Buffer): number | undefined;
-  /** Takes a frame, which it owns from then on. */
+  /** Takes a frame and owns its bytes. */
   frame(bytes: Buffer): void;
 }
 

@@ -19,7 +19,7 @@ export interface FrameLink extends FrameSink {
 export interface LinkEvents {
   /** Notes that the other side is there: frames may be written. */
   open(): void;
-  /** Takes a frame, which it owns from then on. */
+  /** Takes a frame and owns its bytes. */
   frame(bytes: Buffer): void;
   /**
    * Once or more often; `unauthenticated`: one side did not prove that it belongs to the stamp; `nobody`: no process listens at the address,

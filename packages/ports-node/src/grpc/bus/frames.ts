@@ -56,7 +56,7 @@ const messageTag = 15 * 8 + 2;
 const empty = new Uint8Array(0);
 const noMetadata: Readonly<Record<string, string>> = Object.freeze({});
 
-/** tag | length | bytes */
+/** Encodes a bytes field: tag, length, bytes. */
 function bytesField(number: number, content: Uint8Array): Uint8Array {
   const tag = number * 8 + 2;
   const field = new Uint8Array(varintSize(tag) + varintSize(content.length) + content.length);

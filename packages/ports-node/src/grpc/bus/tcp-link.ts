@@ -46,14 +46,14 @@ export class TcpLink implements FrameLink {
   #sent = false;
   #heard = false;
   #silentMs = 0;
-  /** Undefined when it is over. */
+  /** Handshake in progress; undefined once it is over. */
   #handshake: Handshake | undefined;
   /** Credential that a caller would use now; undefined at the side that is called. */
   readonly #credential: (() => Credential) | undefined;
   #tls: (() => PeerTls) | undefined;
   /** Certificates that a caller has shown; undefined without TLS, and at the side that is called. */
   #shown: PeerTls | undefined;
-  /** Proof that it used. */
+  /** Id of the secret by which the peer proved itself. */
   #provenBy: ProofId | undefined;
 
   private constructor(limits: GrpcLimits, memory: FrameMemory, events: LinkEvents, handshake?: Handshake, credential?: () => Credential) {

@@ -11,7 +11,7 @@ import type { Caller } from "@stamp/wire";
 /** Names what a proof was made with, without telling it: the id of the secret's key, in hex. Empty where nothing is proven. */
 export type ProofId = string;
 
-/** Facts about the other side after its proof. */
+/** Facts about the peer after its proof. */
 export interface Proven {
   readonly id: ProofId;
   /** Role of the caller. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
@@ -54,7 +54,7 @@ export type Admission =
   | { readonly kind: "refused"; readonly why: string };
 
 export interface Credential {
-  /** True where there is no secret: everybody is admitted, and proofs mean nothing. */
+  /** True if there is no secret: everybody is admitted, and proofs mean nothing. */
   readonly open: boolean;
   /** Proofs that this process accepts, its own first; empty where there is no secret. */
   readonly accepts: readonly ProofId[];
@@ -65,7 +65,7 @@ export interface Credential {
   /** `ports`: those under which this process is reached. */
   accept(ports: readonly number[]): Handshake;
   tokenFor(port: number): CallToken;
-  /** `token`: as the call's metadata has it. */
+  /** Judges a call by `token`, as its metadata has it. */
   admit(token: string | undefined, ports: readonly number[]): Admission;
 }
 

@@ -11,7 +11,7 @@
 import { hkdfSync } from "node:crypto";
 import type { Caller } from "@stamp/wire";
 
-/** Use of a derived secret. */
+/** Role and names that a derived secret is good for. */
 export interface Derived {
   readonly caller: Caller;
   /** Stamp that it was made for; undefined: for none, or by a release that made one for all stamps. */

@@ -85,7 +85,7 @@ const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length &
 
 export class SecretCredential implements Credential {
   readonly open: boolean;
-  /** The preferred one first. */
+  /** Keys of the secrets, the preferred one first. */
   readonly #keys: readonly Key[];
   readonly #secrets: readonly string[];
   /** Stamp that the secret was made for; undefined: it was not made for another stamp. */

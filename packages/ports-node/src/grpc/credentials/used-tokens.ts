@@ -10,7 +10,7 @@ export class UsedTokens {
   /** Ids of tokens for tools that were revoked → when the last of them has ended by itself. */
   readonly #revoked = new Map<string, number>();
 
-  /** False when it was used before, or when it can't be remembered. */
+  /** Marks a nonce as used; false if it was used before or can't be remembered. */
   take(nonce: string, nowMs: number, untilMs: number): boolean {
     if (this.#used.has(nonce)) return false;
     if (this.#used.size >= usedMax) this.#forget(nowMs);

@@ -16,7 +16,7 @@ export interface ServerContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: GrpcLimits;
-  /** Credential of callers. */
+  /** Returns the credential that judges callers. */
   readonly credential: () => Credential;
   /** Certificates, with which both sides prove who they are; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;
@@ -71,7 +71,7 @@ export class LaterServer {
     return server;
   }
 
-  /** Never rejects. */
+  /** Makes the server. Never rejects. */
   async #make(): Promise<GrpcServer | undefined> {
     try {
       const { GrpcServer } = await this.#load();

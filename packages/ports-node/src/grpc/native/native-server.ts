@@ -26,7 +26,7 @@ import type { GrpcLimits } from "../options.ts";
 import { toStatus } from "./status.ts";
 import { readAll, writeAll } from "./streams.ts";
 
-/** A call in progress. */
+/** Call in progress at the server. */
 export interface RunningCall {
   /** Ends the call for its handler, and for its caller with a failure. */
   cut(): void;

@@ -75,7 +75,7 @@ async function answerOf(exchange: BlobExchange, request: BatchRequest): Promise<
 /** Bodies are errors: short, and whole. */
 const textOf = (body: HttpResponse["body"]): string => (body instanceof Uint8Array ? fromUtf8(body) : "");
 
-/** A batch of a container is about its blobs. */
+/** True if the requests of a container's batch are about blobs of that container. */
 function inScope(exchange: BlobExchange, { target }: BatchRequest): boolean {
   const { container, account } = exchange.target;
   if (container === undefined) return true;

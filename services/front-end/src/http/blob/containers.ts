@@ -116,7 +116,7 @@ export async function deleteContainer(exchange: BlobExchange): Promise<Answer> {
   return gone.ok ? respond(202) : gone;
 }
 
-/** Under the name it had: what was inside has it in its keys. */
+/** Restores a container under its former name, because keys of what was inside have that name. */
 export async function restoreContainer(exchange: BlobExchange): Promise<Answer> {
   const { account, container = "" } = exchange.target;
   const name = exchange.headers["x-ms-deleted-container-name"];

@@ -84,7 +84,7 @@ export async function clearMessages(exchange: QueueExchange): Promise<Answer> {
   return cleared.ok ? respond(204) : cleared;
 }
 
-/** Without a body only the time changes. */
+/** Updates a message; a request without a body changes only the time. */
 export async function updateMessage(exchange: QueueExchange): Promise<Answer> {
   const popReceipt = parsePopReceipt(exchange.target.query);
   if (!popReceipt.ok) return popReceipt;

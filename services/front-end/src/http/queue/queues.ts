@@ -28,7 +28,7 @@ export async function listQueues(exchange: QueueExchange): Promise<Answer> {
   return respond(200, xml, utf8(listQueuesXml(shown, page.value.queues, encodeMarker(page.value.nextMarker))));
 }
 
-/** 204: it was there, with this metadata. */
+/** Creates a queue; answers 204 if it exists with the same metadata. */
 export async function createQueue(exchange: QueueExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;

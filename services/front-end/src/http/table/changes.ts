@@ -72,7 +72,7 @@ function keyOf(resource: TableResource, body: Pick<EntityBody, "partitionKey" | 
 /** Timestamp that no entity has: the Edm.DateTime of an entity is after 1601. */
 const noTimestamp = -(2n ** 62n);
 
-/** Undefined: whatever state it is in. */
+/** Returns the Timestamp that If-Match names; undefined: any state will do. */
 function conditionOf(operation: ChangeName, headers: HttpHeaders): Parsed<bigint | undefined> {
   const conditions = refuseConditions(headers, tableConditions("PUT", operation));
   if (!conditions.ok) return conditions;

@@ -15,7 +15,7 @@ const compare = (property: "PartitionKey" | "RowKey", operator: ComparisonOperat
 const and: FilterTerm = { kind: "and" };
 const or: FilterTerm = { kind: "or" };
 
-/** Inside the partition that the bound names, a row key counts too. */
+/** Returns a filter for a bound of keys; a row key counts only inside of the bound's partition. */
 function bound(partitionKey: string, rowKey: string, beyond: "gt" | "lt", upTo: "ge" | "le"): FilterTerm[] {
   if (partitionKey === "") return [];
   if (rowKey === "") return [compare("PartitionKey", upTo, partitionKey)];
@@ -31,7 +31,7 @@ export function filterOfRange(range: EntityRange | undefined): readonly FilterTe
   return low.length > 0 && high.length > 0 ? [...low, ...high, and] : [...low, ...high];
 }
 
-/** Both of them. */
+/** Returns a filter that passes what both filters pass. */
 export const narrowed = (filter: readonly FilterTerm[], by: readonly FilterTerm[]): readonly FilterTerm[] =>
   filter.length > 0 && by.length > 0 ? [...filter, ...by, and] : [...filter, ...by];
 

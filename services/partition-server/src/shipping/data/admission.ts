@@ -22,7 +22,7 @@ const keyBytesMax = 16 * 1024;
 
 export interface AdmissionOptions {
   readonly table: ShippedTable;
-  /** False: the table's rows refer to no bytes, or the rule is off. */
+  /** True if references to bytes are checked; false: the table's rows have none, or the rule is off. */
   readonly isChecked: boolean;
   /** Undefined: the stamp's feature level is below the one at which handles are asked for. */
   readonly vouchers: Vouchers | undefined;

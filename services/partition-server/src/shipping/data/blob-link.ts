@@ -44,7 +44,7 @@ export interface Vouched {
   readonly handles?: readonly DataHandle[];
 }
 
-/** Way of rows with places of the other stamp. */
+/** Calls that send rows with places of the other stamp. */
 export interface RowsLink {
   ship(shipment: Shipment & Vouched, limits: CallLimits): Promise<Outcome<unknown>>;
   seed(part: SeedPart & Vouched, limits: CallLimits): Promise<Outcome<unknown>>;

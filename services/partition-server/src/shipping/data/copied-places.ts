@@ -48,7 +48,7 @@ export class PlacesBudget {
 
 export class CopiedPlaces {
   readonly #placesMax: number;
-  /** Undefined: for a short time, or for a test. */
+  /** Budget of all ranges of the server; undefined in tests, or for a short time. */
   readonly #budget: PlacesBudget | undefined;
   /** Keyed by extent of this stamp, used last at the end; by offset within it. */
   readonly #byExtent = new Map<number, Copied[]>();
@@ -119,7 +119,7 @@ export class CopiedPlaces {
     this.#budget?.tell(this);
   }
 
-  /** Forgets everything. */
+  /** Forgets all places. */
   clear(): void {
     this.#byExtent.clear();
     this.#count = 0;

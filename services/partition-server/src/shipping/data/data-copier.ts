@@ -20,13 +20,13 @@ import { PinHold, type PinLink } from "./pin-hold.ts";
 
 type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
 
-/** The way of bytes to the other stamp. */
+/** Calls that write bytes at the other stamp. */
 export interface DataLink extends PinLink {
   /** Resolves well when the bytes are durable there. */
   writeData(name: Uint8Array, payload: Uint8Array, limits: CallLimits): Promise<Outcome<WrittenData>>;
 }
 
-/** Bytes that are durable at the other stamp. */
+/** Bytes that are durable at the other stamp, and their places there. */
 export interface WrittenData {
   readonly place: Place;
   /** Vouches there for the bytes; undefined: that stamp's release gives none. */
@@ -73,7 +73,7 @@ type Run = Pick<Place, "extentId" | "offsetBytes" | "lengthBytes">;
 
 interface Batch {
   readonly name: Uint8Array;
-  /** Id in hexadecimal. */
+  /** Id of the batch, in hexadecimal. */
   readonly id: string;
   readonly copied: CopiedPlaces;
   readonly extentIds: Set<number>;
@@ -90,7 +90,7 @@ export interface CopyLimits {
   readonly hold: PinHold;
   /** True if the rows are a piece of a PartitionName that is larger than a part. */
   readonly isPiece?: boolean;
-  /** Undefined: as fast as it goes. */
+  /** Bound of the rate in bytes per second; undefined: none. */
   readonly bytesPerSecondMax?: number | undefined;
 }
 

@@ -62,7 +62,7 @@ export class FreshBytes {
     this.#bytes = 0;
   }
 
-  /** They are at the other stamp. */
+  /** Forgets bytes, because they are at the other stamp. */
   forget(at: At): void {
     const id = idOf(at);
     const kept = this.#kept.get(id);

@@ -26,7 +26,7 @@ export interface PinLink {
   ): Promise<Outcome<readonly number[]>>;
 }
 
-/** Extents in one call. */
+/** Number of extents in one call. */
 const extentsPerCallMax = 4_096;
 const pinTimeoutMs = 5_000;
 const renewalsPerTerm = 6;
@@ -73,7 +73,7 @@ export class PinHold {
     this.#renewing ??= this.#renew(termMs / renewalsPerTerm);
   }
 
-  /** Pins nothing any more. */
+  /** Ends all pins. */
   async end(): Promise<void> {
     this.#stop.abort();
     await this.#renewing;

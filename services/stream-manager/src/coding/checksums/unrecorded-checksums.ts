@@ -49,7 +49,7 @@ export class UnrecordedChecksums {
     this.#extents = new Rounds(() => term.state.extents(), looksPerTickMax);
   }
 
-  /** Called every tick. */
+  /** Takes the next step. Called every tick. */
   tick(): void {
     const { level, state } = this.#term;
     if (this.#isAtWork || state.codedCount === 0 || !level.allows(neededLevels.fragmentChecksums)) return;

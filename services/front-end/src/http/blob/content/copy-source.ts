@@ -44,16 +44,16 @@ export type CopySource = SourceHere | SourceElsewhere;
 interface SourceHere {
   readonly kind: "here";
   readonly name: LocatedBlob;
-  /** `x-ms-source-if-*`. */
+  /** Conditions on the source (`x-ms-source-if-*`). */
   readonly conditions: WireConditions;
-  /** The URL as it may be shown. */
+  /** URL of the source, without its secrets. */
   readonly shown: string;
 }
 
 interface SourceElsewhere {
   readonly kind: "elsewhere";
   readonly source: ForeignSource;
-  /** All that requests for it are sent with. */
+  /** Headers of all requests to the source. */
   readonly headers: HttpHeaders;
   readonly shown: string;
 }
@@ -177,7 +177,7 @@ function fromElsewhere<T>(exchange: BlobExchange, answer: Parsed<T>): Parsed<T> 
 export interface FoundSource {
   readonly blob: Blob;
   readonly parts: CopyParts["parts"];
-  /** Whether these are all. */
+  /** True if the ranges are the whole source. */
   readonly isWhole: boolean;
 }
 

@@ -46,7 +46,7 @@ interface Fetched extends CheckedBody {
   readonly md5: Uint8Array;
 }
 
-/** For a whole blob, whose MD5 is needed. */
+/** Choices about a source that is read as a whole, because its MD5 is needed. */
 interface Whole {
   /** Returns the Content-Encoding that the blob will have if the source tells this one. */
   readonly keptEncoding: (told: string) => string;
