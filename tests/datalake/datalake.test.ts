@@ -80,7 +80,7 @@ test("datalake: a directory is renamed with all below it, a file takes the place
   assert.equal(await refusal(client.getDirectoryClient("z").move("z/c/z")), "409 InvalidRenameSourcePath");
   assert.equal(await refusal(client.getFileClient("gone").move("x")), "404 SourcePathNotFound");
   assert.equal(await refusal(client.getDirectoryClient("z").move("no/where")), "404 RenameDestinationParentPathNotFound");
-  assert.equal(await refusal(client.getDirectoryClient("a").move("z")), "409 PathAlreadyExists", "a directory with content stays");
+  assert.equal(await refusal(client.getDirectoryClient("a").move("z")), "409 DirectoryNotEmpty", "a directory with content stays");
   assert.equal(await refusal(client.getFileClient("z/c/g").move("a")), "409 InvalidSourceOrDestinationResourceType");
   const kept = { destinationConditions: { ifNoneMatch: "*" } };
   await write(client, "h", "h");

@@ -239,6 +239,23 @@ test("access lists: sticky bits, recursive deletions and recursive lists look at
   await setAccess("/", { "x-ms-acl": "user::rwx,group::r-x,other::--x" });
 });
 
+test("access lists: a rename into a directory needs rights on that directory, and none to write above it", async () => {
+  for (const path of ["from/f?resource=file", "from/g?resource=file", "into?resource=directory"])
+    await byKey("PUT", `/${filesystem}/${path}`);
+  const bearer = await token();
+  const open = { "x-ms-acl": "user::rwx,group::rwx,other::rwx" };
+  await setAccess("from", open);
+  const rename = async (name: string, to: string) =>
+    (await ask("PUT", `/${filesystem}/${to}`, { ...bearer, "x-ms-rename-source": `/${filesystem}/from/${name}` })).told;
+  await setAccess("/", open);
+  assert.equal(await rename("f", "into"), forbidden);
+  await setAccess("/", { "x-ms-acl": "user::rwx,group::r-x,other::--x" });
+  await setAccess("into", open);
+  assert.equal(await rename("f", "into"), "201");
+  assert.equal(await rename("g", "into-not-there"), forbidden);
+  await byKey("HEAD", `/${filesystem}/into/f`);
+});
+
 test("access lists: owners change modes and lists, no owners, and groups only to one of their own", async () => {
   const path = `/${filesystem}/mine-${++made}`;
   await byKey("PUT", `${path}?resource=file`, { "x-ms-owner": me, "x-ms-group": "first" });

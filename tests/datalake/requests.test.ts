@@ -113,3 +113,42 @@ test("dfs requests: continuations of nobody's list are refused", async () => {
     for (const list of ["/pages?resource=filesystem&recursive=true", "/?resource=account"])
       assert.equal(await ask(`GET ${list}&continuation=${token}`), "400 InvalidQueryParameterValue", `${list} ${token.slice(0, 8)}`);
 });
+
+test("dfs requests: a rename in mode posix to a directory leads into it, and one in mode legacy takes its place", async () => {
+  assert.equal(await ask("PUT /modes?resource=filesystem"), "201");
+  const make = async (...paths: readonly string[]): Promise<void> => {
+    for (const path of paths) assert.equal(await ask(`PUT /modes/${path}?resource=${path.endsWith("/") ? "directory" : "file"}`), "201");
+  };
+  const rename = (from: string, to: string, headers: Record<string, string> = {}) =>
+    ask(`PUT /modes/${to}`, { "x-ms-rename-source": `/modes/${from}`, ...headers });
+  const isThere = async (path: string): Promise<boolean> => (await ask(`HEAD /modes/${path}`)) === "200";
+  const isNew = { "if-none-match": "*" };
+  await make("a/f", "b/", "c/a/g", "h", "x/", "y/");
+  assert.equal(await rename("a", "b", isNew), "201");
+  assert.ok(await isThere("b/a/f"));
+  assert.equal(await rename("h", "b", isNew), "201");
+  assert.ok(await isThere("b/h"));
+  assert.equal(await rename("b/a", "c"), "409 DirectoryNotEmpty");
+  assert.equal(await rename("b/a", "c", isNew), "409 PathAlreadyExists");
+  assert.equal(await rename("b/a", "b"), "409 InvalidRenameSourcePath", "it lies there already");
+  assert.equal(await rename("b", "b/a"), "409 InvalidRenameSourcePath");
+  assert.equal(await rename("b/h", "c/a/g"), "201", "a file takes the place of a file");
+  assert.equal(await rename("x", "y?mode=legacy"), "201");
+  assert.ok((await isThere("y")) && !(await isThere("y/x")));
+  assert.equal(await rename("y", "c?mode=legacy"), "409 DirectoryNotEmpty");
+});
+
+test("dfs requests: the list of a file has the file alone", async () => {
+  assert.equal(await ask("PUT /listed?resource=filesystem"), "201");
+  assert.equal(await ask("PUT /listed/d/f?resource=file"), "201");
+  for (const recursive of [true, false]) {
+    const target = `/listed?resource=filesystem&recursive=${recursive}&directory=d/f`;
+    const answer = await clients.raw("GET", target, { headers: { "x-ms-version": "2025-05-05" } });
+    const { paths } = (await answer.json()) as { paths: readonly { name: string; isDirectory?: string }[] };
+    assert.deepEqual(
+      paths.map(({ name, isDirectory }) => [name, isDirectory]),
+      [["d/f", undefined]],
+    );
+  }
+  assert.equal(await ask("GET /listed?resource=filesystem&recursive=false&directory=d/f/g"), "404 PathNotFound");
+});

@@ -195,6 +195,20 @@ test("promise 6: a list of a directory that is split between any two names tells
   );
 });
 
+test("tree: a rename that has found no directory at its target meets none, and leaves all as it was", () => {
+  const world = new World();
+  for (const name of ["a", "b"]) make(world, name);
+  for (const name of ["f", "g"]) make(world, name, "file");
+  const to = (from: string, target: string) =>
+    refusalOf(world.run(ended(rename(context, [from], [target], { replaces: true, meetsDirectory: false }))));
+  assert.equal(to("a", "b"), "changed");
+  assert.equal(to("f", "b"), "changed");
+  assert.deepEqual(listed(world), ["a", "b", "f", "g"]);
+  assert.equal(to("f", "g"), "none");
+  assert.equal(to("a", "c"), "none");
+  assert.deepEqual(listed(world), ["b", "c", "g"]);
+});
+
 test("conditions of a client are checked at both sides of a rename, and a refusal leaves all as it was", () => {
   const world = new World();
   make(world, "f", "file");

@@ -9,6 +9,8 @@ import { markRemoved } from "./remove.ts";
 export interface RenameOptions {
   /** True: a file takes the place of a file, a directory that of an empty directory. */
   readonly replaces: boolean;
+  /** False: a directory at the target was not there when the door looked, so nothing happens. Undefined: it is treated as `replaces` says. */
+  readonly meetsDirectory?: boolean | undefined;
   /** Kind that the source has to be; undefined: either. */
   readonly kind?: HeldKind | undefined;
   readonly sourceConditions?: Conditions | undefined;
@@ -57,7 +59,8 @@ export function* rename(
   return next;
 }
 
-function mustTakeThePlace(moved: Held, replaced: Held, { replaces }: RenameOptions): void {
+function mustTakeThePlace(moved: Held, replaced: Held, { replaces, meetsDirectory }: RenameOptions): void {
+  if (meetsDirectory === false && replaced.kind === "directory") throw new Refused("changed");
   if (!replaces) throw new Refused("exists");
   if (moved.kind === replaced.kind) return;
   throw new Refused(replaced.kind === "directory" ? "isDirectory" : "isFile");

@@ -1,6 +1,7 @@
 /** Lists of paths, and what is asked of one without its content. */
 import { badQuery, blobHeaders, etagAndTime, type Parsed, parsed, pathsJson, rejected, type ShownPath } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
+import type { Held } from "@stamp/objects";
 import { type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
@@ -29,7 +30,8 @@ export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promis
   const names = namesOf(directory);
   const found = await runInTree(exchange, tree, (context) => resolve(context, names));
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
-  if (found.value.at(-1)?.held.kind === "file") return rejected("PathConflict");
+  const held = found.value.at(-1)?.held;
+  if (held?.kind === "file") return listFile(exchange, row.value, names, held);
   const options = { recursive, entriesMax: maxResults, continuation: token, beginFrom: namesOf(beginFrom) };
   const page = await runInTree(exchange, tree, (context) => list(context, names, options));
   if (!page.ok) return refused(page);
@@ -45,9 +47,20 @@ export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promis
       if (path.value) shown.push(path.value);
     }
   }
-  const more = page.value.continuation ? { "x-ms-continuation": toHex(page.value.continuation) } : {};
+  return pageOf(exchange, shown, page.value.continuation);
+}
+
+function pageOf(exchange: OnPath, shown: readonly ShownPath[], continuation?: Uint8Array): Answer {
+  const more = continuation ? { "x-ms-continuation": toHex(continuation) } : {};
   const headers = { "Content-Type": "application/json;charset=utf-8", ...more };
   return respond(200, headers, utf8(pathsJson(exchange.version, shown)));
+}
+
+/** The list of a file tells the file: Hadoop asks so what a path is. */
+async function listFile(exchange: OnPath, row: Container, names: readonly string[], held: Held): Promise<Answer> {
+  const file = await pathOf(exchange, row, [], { path: names, held });
+  if (!file.ok) return file;
+  return file.value ? pageOf(exchange, [file.value]) : rejected("PathNotFound");
 }
 
 /** Undefined: it was removed since. */

@@ -248,8 +248,24 @@ async function isLeased(exchange: OnPath, row: Container, held: Named): Promise<
   return !blob.ok || blob.value.lease?.status === "locked";
 }
 
+/**
+ * Returns the rename with the path that it gives. In mode posix, what is renamed to a directory comes to lie in that directory under its own
+ * name, as `mv` has it. A rename that comes back in mode posix found no directory there, and must meet none.
+ */
+export async function withTarget(exchange: DataLakeExchange<"RenamePath">): Promise<Parsed<DataLakeExchange<"RenamePath">>> {
+  const { asked, resource } = exchange;
+  const [from, to] = [namesOf(asked.source.path), namesOf(resource.path)];
+  if (asked.mode === "legacy" || asked.source.path === resource.path) return parsed(exchange);
+  const row = await rowOf(exchange);
+  if (!row.ok) return row;
+  const found = await runInTree(exchange, treeNameOf(exchange, row.value), (context) => resolve(context, to));
+  if (!found.ok || found.value.at(-1)?.held.kind !== "directory") return parsed(exchange);
+  const path = [...to, ...from.slice(-1)].join("/");
+  return parsed({ ...exchange, resource: { ...resource, path }, asked: { ...asked, mode: "legacy" } });
+}
+
 export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Promise<Answer> {
-  const { source, conditions, sourceConditions, content, properties, resourceType } = exchange.asked;
+  const { source, conditions, sourceConditions, content, properties, resourceType, mode } = exchange.asked;
   if (source.filesystem !== filesystemOf(exchange)) return notImplemented("A rename to another filesystem");
   if (source.query.size > 0) return notImplemented("A shared access signature for the source of a rename");
   if (properties !== undefined || Object.values(content).some((one) => one !== undefined)) {
@@ -269,6 +285,7 @@ export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Prom
   const moved = await runInTree(exchange, tree, (context) =>
     rename(context, from, to, {
       replaces: !isNew,
+      meetsDirectory: mode === "legacy",
       kind: resourceType,
       sourceConditions,
       mayBeLeased,
@@ -291,7 +308,6 @@ async function refusedRename(
   refusal: Refusal,
   otherwise: Parsed<never>,
 ): Promise<Answer> {
-  if (refusal === "notEmpty" || refusal === "exists") return rejected("PathAlreadyExists");
   if (refusal === "isDirectory" || refusal === "isFile") return rejected("InvalidSourceOrDestinationResourceType");
   if (refusal !== "notFound" && refusal !== "notDirectory") return otherwise as Answer;
   // Nothing has happened: whether the source or the target is missing decides the name of the refusal only.

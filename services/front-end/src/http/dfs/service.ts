@@ -28,16 +28,16 @@ import {
 } from "@stamp/azure-rest";
 import { isHierarchical } from "../blob/exchange.ts";
 import { blobService } from "../blob/service.ts";
-import type { Answer, Exchange } from "../exchange.ts";
+import type { Answer } from "../exchange.ts";
 import type { RecognizedOperation, RestService } from "../service.ts";
 import { setAccessControl } from "./access-control.ts";
 import { setAccessControlRecursively } from "./access-recursively.ts";
 import { appendData, flushData } from "./data.ts";
-import type { DataLakeExchange, DataLakeHandler } from "./exchange.ts";
+import type { DataLakeExchange, DataLakeHandler, OnPath } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
 import { admit, toJudge } from "./judge.ts";
 import { checkAccess, getAccessControl, getPathProperties, getPathStatus, listPaths } from "./lists.ts";
-import { createDirectory, createFile, deletePath, renamePath } from "./paths.ts";
+import { createDirectory, createFile, deletePath, renamePath, withTarget } from "./paths.ts";
 
 const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Name> } = {
   ListFilesystems: listFilesystems,
@@ -103,12 +103,20 @@ function recognize(blobs: RestService, method: string, target: Target, headers: 
     authorization: dataLakeAuthorizationOf(operation),
     async serve(exchange) {
       if (!isHierarchical(exchange)) return { ok: false, error: refusedFlat(method, target, headers) };
-      const path = { ...exchange, resource: resource.value };
-      const admitted = await admit(path, isPathOperation(operation) ? toJudge(operation, request.value, resource.value.path) : undefined);
-      const answer = admitted.ok ? await serve(admitted.value, request.value) : admitted;
+      const answer = await admitAndServe({ ...exchange, resource: resource.value, asked: request.value });
       return answer.ok ? answer : { ok: false, error: dataLakeError(answer.error) };
     },
   });
+}
+
+/** Where a rename leads is known before the caller is judged: it needs rights there. */
+async function admitAndServe(exchange: OnPath & { readonly asked: DataLakeRequest }): Promise<Answer> {
+  const { operation } = exchange.asked;
+  const target = operation === "RenamePath" ? await withTarget(exchange as DataLakeExchange<"RenamePath">) : parsed(exchange);
+  if (!target.ok) return target;
+  const { asked, resource } = target.value;
+  const admitted = await admit(target.value, isPathOperation(operation) ? toJudge(operation, asked, resource.path) : undefined);
+  return admitted.ok ? serve(admitted.value) : admitted;
 }
 
 const customerKeys = "x-ms-encryption-key";
@@ -133,10 +141,8 @@ const refusedFlat = (method: string, target: Target, headers: HttpHeaders): Rest
   refuseOtherService(method, target, headers, "dfs") ??
   notImplemented("Data Lake Storage on an account without a hierarchical namespace").error;
 
-function serve(
-  exchange: Exchange & { readonly resource: DataLakeExchange<"ReadPath">["resource"] },
-  asked: DataLakeRequest,
-): Promise<Answer> {
-  const handler = handlers[asked.operation] as ((exchange: Exchange & { readonly asked: DataLakeRequest }) => Promise<Answer>) | undefined;
-  return handler ? handler({ ...exchange, asked }) : Promise.resolve(notImplemented(`${asked.operation} of Data Lake Storage`));
+function serve(exchange: OnPath & { readonly asked: DataLakeRequest }): Promise<Answer> {
+  const { operation } = exchange.asked;
+  const handler = handlers[operation] as ((exchange: OnPath) => Promise<Answer>) | undefined;
+  return handler ? handler(exchange) : Promise.resolve(notImplemented(`${operation} of Data Lake Storage`));
 }
