@@ -12,7 +12,7 @@
  */
 import { type ExtentId, extentId, type Outcome, ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
-import { sleep } from "@stamp/ports";
+import { type Client, sleep } from "@stamp/ports";
 import {
   decodeTakenBack,
   encodeTakenBack,
@@ -49,9 +49,19 @@ const callTimeoutMs = 5_000;
 const pageReplicas = 1_000;
 /** Unexplained replicas of one node that are looked at. */
 const perNodeMax = 100_000;
+/** Replicas that one node compares at once: an extent takes a round trip and a look at its file. */
+const checksAtOnce = 16;
 /** Nodes beyond those in the records that are asked. */
 const strangersMax = 1_000;
 const toldMax = 20;
+
+type NodeClient = Client<typeof ExtentNode>;
+
+interface CheckedReplica {
+  readonly replica?: ExtentReplica | undefined;
+  readonly checksum?: number | undefined;
+  readonly problems: readonly string[];
+}
 
 interface Parts {
   readonly metadata: MetadataClient;
@@ -233,21 +243,40 @@ export class TakeBack {
       }
     }
     if (found.length > perNodeMax) world.logger.error("a node has too many unknown replicas", { node: nodeId, looksAt: perNodeMax });
-    const replicas: UnknownReplica[] = [];
-    for (const id of found.slice(0, perNodeMax)) {
-      const request = { afterExtentId: toWire(id - 1), limit: 1, deep: false };
-      let checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
-      // A wrong header is written anew by the check, and a second one finds the replica intact.
-      const [before] = checked.ok ? checked.value.replicas : [];
-      if (before !== undefined && before.problems.length > 0 && before.replica?.state !== ReplicaState.DAMAGED)
-        checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
-      if (!checked.ok || ended.aborted) return;
-      const [one] = checked.value.replicas;
-      if (one?.replica === undefined || idOf(one.replica) !== id) continue;
-      replicas.push(unknownReplica(place, one.replica, { checksum: one.checksum, problems: one.problems }));
-    }
+    const replicas = await this.#checked(client, place, found.slice(0, perNodeMax));
+    if (replicas === undefined) return;
     this.#listed.set(nodeId, replicas);
     this.#disks.set(nodeId, place.diskId);
+  }
+
+  /** Has a node compare replicas with their files, a few at once. Returns undefined if it does not answer for one. */
+  async #checked(client: NodeClient, place: UnknownReplica["place"], ids: readonly ExtentId[]): Promise<UnknownReplica[] | undefined> {
+    const replicas = new Map<ExtentId, UnknownReplica>();
+    const left = ids.values();
+    let isAnswered = true;
+    const checkNext = async (): Promise<void> => {
+      for (const id of left) {
+        const checked = await this.#check(client, id);
+        if (checked === undefined) isAnswered = false;
+        if (!isAnswered) return;
+        if (checked?.replica !== undefined && idOf(checked.replica) === id)
+          replicas.set(id, unknownReplica(place, checked.replica, { checksum: checked.checksum, problems: checked.problems }));
+      }
+    };
+    await Promise.all(Array.from({ length: checksAtOnce }, checkNext));
+    return isAnswered ? ids.flatMap((id) => replicas.get(id) ?? []) : undefined;
+  }
+
+  /** Returns what a node says of one replica, without a replica if it has none any more; undefined: it did not answer. */
+  async #check(client: NodeClient, id: ExtentId): Promise<CheckedReplica | undefined> {
+    const request = { afterExtentId: toWire(id - 1), limit: 1, deep: false };
+    let checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
+    // A wrong header is written anew by the check, and a second one finds the replica intact.
+    const [before] = checked.ok ? checked.value.replicas : [];
+    if (before !== undefined && before.problems.length > 0 && before.replica?.state !== ReplicaState.DAMAGED)
+      checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
+    if (!checked.ok || this.#term.ended.aborted) return undefined;
+    return checked.value.replicas[0] ?? { checksum: undefined, problems: [] };
   }
 }
 
