@@ -104,12 +104,50 @@ export async function survivedIn({ name, folder }: LockServiceFolder): Promise<S
 }
 
 /** Returns the member that has most, of those of this stamp; of two lineages the later one begins far above the other. */
-export function newestOf(all: readonly Survived[]): Survived | undefined {
+function newestOf(all: readonly Survived[]): Survived | undefined {
   return all.toSorted((one, other) => {
     const [a, b] = [one.survivor, other.survivor];
     if (a.snapshot.lineage !== b.snapshot.lineage) return b.snapshot.version - a.snapshot.version;
     return b.last.term - a.last.term || b.last.index - a.last.index;
   })[0];
+}
+
+/**
+ * Chooses between a copy and what members still hold. Throws CommandError if there is nothing, if a majority holds the metadata, or if a member
+ * holds more than the copy and the lock service `first`, which begins, is not here.
+ *
+ * The log of a majority counts to its end, because they elect a leader that has all of it. That of one member counts only as far as it knows its
+ * entries to be committed.
+ */
+export function chosenSource(
+  given: RestoreSource | undefined,
+  survived: readonly Survived[],
+  { first, isFirstHere, members }: { readonly first: string; readonly isFirstHere: boolean; readonly members: number },
+): RestoreSource {
+  const own = survived.filter(({ survivor }) => given === undefined || survivor.snapshot.stampId === given.about.stampId);
+  const newest = newestOf(own);
+  const same = own.filter(({ survivor }) => survivor.snapshot.lineage === newest?.survivor.snapshot.lineage).length;
+  const isMajority = same * 2 > members;
+  const reaches = (isMajority ? newest?.survivor.snapshot.version : newest?.survivor.committedVersion) ?? 0;
+  if (newest === undefined || (given !== undefined && reaches < given.about.version)) {
+    if (given !== undefined) return given;
+    throw new CommandError("no lock service here holds anything: name a copy of the metadata (stamp health names the newest one)");
+  }
+  const { name, folder, survivor } = newest;
+  const has = `${name} holds transaction ${survivor.snapshot.version}`;
+  const than = given === undefined ? "" : `, and ${given.about.file} ${given.about.version}`;
+  if (isMajority)
+    throw new CommandError(
+      `nothing was changed: ${same} of ${members} lock services hold the metadata (${has}${than}). Start the stamp: they serve. ` +
+        "To go back to the copy all the same, move their folders away first",
+    );
+  if (!isFirstHere)
+    throw new CommandError(
+      `nothing was changed: ${has}${than}. Restore that instead: take ${folder} to the lock service ${first}, and name it there: ` +
+        "stamp metadata restore --replace FOLDER",
+    );
+  if (given !== undefined) warn(`${has}${than}: its store is restored, not the copy`);
+  return sourceOf(newest);
 }
 
 async function withFile<T>(path: string, work: (source: SnapshotSource) => Promise<T>, tellProgress: TellProgress = () => {}): Promise<T> {

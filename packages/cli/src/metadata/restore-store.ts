@@ -20,16 +20,14 @@ import { markPath, silentLogger } from "@stamp/ports";
 import { inWords, nodeWorld } from "@stamp/ports-node";
 import { CommandError } from "../exit.ts";
 import type { TellProgress } from "../progress.ts";
-import { warn } from "../say.ts";
 import {
   type About,
   answered,
+  chosenSource,
   type LockServiceFolder,
-  newestOf,
   type RestoreSource,
   type Survived,
   sourceAt,
-  sourceOf,
   survivedIn,
 } from "./restore-source.ts";
 
@@ -115,7 +113,7 @@ class Restore {
         const found = await survivedIn(place);
         if (found !== undefined) survived.push(found);
       }
-      const source = this.#chosen(given, survived, first);
+      const source = chosenSource(given, survived, { first: this.#plan.first, isFirstHere: first !== undefined, members });
       const { about, member } = source;
       const asideName = `replaced-${Date.now()}`;
       if (first === undefined) return { ...about, asideName };
@@ -128,31 +126,6 @@ class Restore {
       await given?.close();
       for (const { survivor } of survived) await survivor.close();
     }
-  }
-
-  #chosen(given: RestoreSource | undefined, survived: readonly Survived[], first: LockServiceFolder | undefined): RestoreSource {
-    const own = survived.filter(({ survivor }) => given === undefined || survivor.snapshot.stampId === given.about.stampId);
-    const newest = newestOf(own);
-    if (newest === undefined || (given !== undefined && newest.survivor.committedVersion < given.about.version)) {
-      if (given !== undefined) return given;
-      throw new CommandError("no lock service here holds anything: name a copy of the metadata (stamp health names the newest one)");
-    }
-    const { name, folder, survivor } = newest;
-    const has = `${name} holds transaction ${survivor.snapshot.version}`;
-    const than = given === undefined ? "" : `, and ${given.about.file} only ${given.about.version}`;
-    const same = own.filter((each) => each.survivor.snapshot.lineage === survivor.snapshot.lineage).length;
-    if (same * 2 > this.#plan.members)
-      throw new CommandError(
-        `nothing was changed: ${same} of ${this.#plan.members} lock services hold the metadata (${has}${than}). Start the stamp: they serve. ` +
-          "To go back to the copy all the same, move their folders away first",
-      );
-    if (first === undefined)
-      throw new CommandError(
-        `nothing was changed: ${has}${than}. Restore that instead: take ${folder} to the lock service ${this.#plan.first}, and name it there: ` +
-          "stamp metadata restore --replace FOLDER",
-      );
-    if (given !== undefined) warn(`${has}${than}: its store is restored, not the copy`);
-    return sourceOf(newest);
   }
 
   async #build(folder: string, source: RestoreSource): Promise<number> {
