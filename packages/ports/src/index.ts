@@ -59,6 +59,7 @@ export {
   markSlotBytes,
   type StoreProof,
 } from "./stores/store-proof.ts";
+export { type Cause, causedBy, causedTogether, causeOf, traceparentOf } from "./tracing/cause.ts";
 export {
   type Address,
   type CallContext,

@@ -274,7 +274,7 @@ export class RangePartition {
     const sinceMs = this.#world.clock.monotonicMs();
     const placed = await this.#data.append(chunks, options);
     this.#slow.ended("an append of blob data took long", sinceMs, () => ({
-      rangeId: this.rangeId,
+      ...{ rangeId: this.rangeId, requestId: options.cause?.["request-id"] },
       behind: this.#streams.blobData?.pendingAppends,
       outcome: placed.ok ? "done" : placed.failure.reason,
     }));

@@ -2,6 +2,7 @@
 
 import type { OwnerEpoch } from "@stamp/base";
 import type { Cursor, RangeLosses } from "@stamp/lsm";
+import type { Cause } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import type { Caches } from "./cache/caches.ts";
 import type { MemoryBudget } from "./cache/memory-budget.ts";
@@ -46,6 +47,8 @@ export interface Decided<T> {
 
 export interface TransactOptions {
   readonly timeoutMs: number;
+  /** Client's request that the transaction is for, if there is one. */
+  readonly cause?: Cause | undefined;
   /**
    * The lock key is free again when the transaction is decided, not when it is durable: the next one sees what this one writes, and
    * cannot become durable before it. For rows that are written under this lock key only. A transaction of this lock key that is not

@@ -1,8 +1,12 @@
+import type { Cause } from "@stamp/ports";
+
 /**
  * Blocks of one append, and whether their memory is free. It is when the append is acknowledged and the only call that carried them was answered
  * so: the primary has all of them, so that no connection sends them any more. After a second call the connection of the first may still do.
  */
 export class AppendBlocks {
+  /** Client's request for which they are appended, if there is one. */
+  readonly cause: Cause | undefined;
   readonly #blocks: readonly Uint8Array[];
   readonly #whenFree: (() => void) | undefined;
   #calls = 0;
@@ -10,7 +14,8 @@ export class AppendBlocks {
   #isSettled = false;
 
   /** `whenFree`: called once, or never. */
-  constructor(blocks: readonly Uint8Array[], whenFree: (() => void) | undefined) {
+  constructor(blocks: readonly Uint8Array[], whenFree: (() => void) | undefined, cause?: Cause) {
+    this.cause = cause;
     this.#blocks = blocks;
     this.#whenFree = whenFree;
   }

@@ -5,8 +5,7 @@
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
 import { Bell, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
-import type { Timer } from "@stamp/ports";
-import { jittered, sleep, within } from "@stamp/ports";
+import { causedBy, jittered, sleep, type Timer, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendBlocks } from "./append-blocks.ts";
 import { hopeless, isNotTaken, lateOutcome, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
@@ -156,10 +155,8 @@ export class OwnedStream {
     if (refusal !== undefined) return Promise.resolve(refusal);
     const { clock } = this.#parts.world;
     return new Promise((resolve) => {
-      const item: Item = { blocks: new AppendBlocks(blocks, options.whenFree), resolve, waitsForRoom, timer: undefined };
-      if (Number.isFinite(options.timeoutMs)) {
-        item.timer = clock.after(options.timeoutMs, () => this.#late(item));
-      }
+      const item: Item = { blocks: new AppendBlocks(blocks, options.whenFree, options.cause), resolve, waitsForRoom, timer: undefined };
+      if (Number.isFinite(options.timeoutMs)) item.timer = clock.after(options.timeoutMs, () => this.#late(item));
       this.#act(
         this.#window.submit(
           item,
@@ -240,7 +237,8 @@ export class OwnedStream {
       payload: append.item.blocks.toSend() as Uint8Array<ArrayBuffer>[],
     };
     const sentMs = world.clock.monotonicMs();
-    const call = world.transport.client(primary, ExtentNode).append(request, { timeoutMs: limits.appendTimeoutMs });
+    const options = { timeoutMs: limits.appendTimeoutMs, ...causedBy(append.item.blocks.cause) };
+    const call = world.transport.client(primary, ExtentNode).append(request, options);
     void call.then((answer) => {
       const tookPart = (world.clock.monotonicMs() - sentMs) / limits.appendTimeoutMs;
       if (answer.ok) this.#window.paced(tookPart, append.extentBytes);
@@ -256,9 +254,10 @@ export class OwnedStream {
         if (!answer.ok && isNotTaken(answer.failure)) this.#window.notTaken(extentId, append.item);
         return;
       }
+      const facts = { stream: this.name, extentId, requestId: append.item.blocks.cause?.["request-id"] };
       if (!answer.ok && answer.failure.applied === "no" && hopeless.has(answer.failure.reason)) {
         const { reason, message } = answer.failure;
-        world.logger.error("an append is refused for ever", { stream: this.name, extentId, primary, reason, message });
+        world.logger.error("an append is refused for ever", { ...facts, primary, reason, message });
         this.#act(this.#window.refusedForEver(extentId, append.item, answer.failure));
         return;
       }
@@ -267,12 +266,12 @@ export class OwnedStream {
       }
       this.#emptyExtents = this.#window.committedBytes > 0 ? 0 : this.#emptyExtents + 1;
       if (answer.ok) {
-        world.logger.error("an append landed where it was not sent", { stream: this.name, extentId, offsetBytes });
+        world.logger.error("an append landed where it was not sent", { ...facts, offsetBytes });
       } else if (answer.failure.reason === "staleOwnerEpoch") {
         return this.#fence(answer.failure);
       } else {
         const { reason, message, details } = answer.failure;
-        world.logger.info("an append failed, the next extent follows", { stream: this.name, extentId, primary, reason, message });
+        world.logger.info("an append failed, the next extent follows", { ...facts, primary, reason, message });
         this.#avoid = unreachable.has(reason) ? [primary] : (details?.lostReplica?.split(",") ?? []);
       }
       const tooLarge = !answer.ok && answer.failure.details?.refusedForEver === "messageTooLarge";

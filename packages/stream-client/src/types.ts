@@ -1,5 +1,5 @@
 /** Types of the stream client: places, extents of a stream, bounds. */
-import type { Address } from "@stamp/ports";
+import type { Address, Cause } from "@stamp/ports";
 
 /** Bytes of one block (or a part of it) inside an extent. */
 export interface Place {
@@ -58,11 +58,15 @@ export interface AppendOptions {
   readonly refusedWithoutRoom?: boolean;
   /** Called once, or never, when the append is acknowledged and no connection sends its blocks any more; perhaps after the result. */
   readonly whenFree?: (() => void) | undefined;
+  /** Client's request for which this is appended, if there is one. */
+  readonly cause?: Cause | undefined;
 }
 
 export interface ReadOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** Client's request for which this is read, if there is one. */
+  readonly cause?: Cause | undefined;
 }
 
 export interface ReadPlacesOptions {
@@ -71,6 +75,8 @@ export interface ReadPlacesOptions {
   /** Deadline of each single read, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** Client's request for which this is read, if there is one. */
+  readonly cause?: Cause | undefined;
   /** True: each chunk is borrowed until the next one is asked for or the reader is left, and its memory is then used again. */
   readonly isBorrowed?: boolean;
 }

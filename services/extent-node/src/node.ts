@@ -25,7 +25,7 @@ import {
 } from "@stamp/extent";
 import { lockServices } from "@stamp/metadata-store";
 import type { Disk, World } from "@stamp/ports";
-import { AnswerMemory } from "@stamp/ports";
+import { AnswerMemory, SlowLog } from "@stamp/ports";
 import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import type { ExtentStore } from "./disk/extent-store.ts";
@@ -73,6 +73,7 @@ export class Node {
   journalFreeBytes = 0;
   #writtenAtLook = 0;
   appends = 0;
+  readonly slow: SlowLog;
   readonly took: Readonly<Record<"appendDone" | "appendFailed" | "replicate" | "read", Histogram>>;
   /** Number of the last report to a stream manager. */
   reportNumber = 0;
@@ -109,6 +110,7 @@ export class Node {
       level: parts.level,
       madeWith: (id, nodeId) => this.find(id)?.replica.replicas.some((each) => each.nodeId === nodeId) ?? false,
     });
+    this.slow = new SlowLog(parts.world);
     const made = (): Histogram => new Histogram(parts.world.clock);
     this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };
     this.#obeyed = parts.obeyed;

@@ -1,6 +1,6 @@
 /** Calls → domain. Until the node is ready, and when its disk is another stamp's, every call is refused. */
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import { type CallContext, DiskError, type Handlers } from "@stamp/ports";
+import { type CallContext, causeOf, DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentFragments, type ExtentNode, fromWire } from "@stamp/wire";
 import { append } from "./append/primary.ts";
 import { replicate } from "./append/secondary.ts";
@@ -34,6 +34,30 @@ function guarded<T>(ready: () => Outcome<Node>, work: (node: Node) => Promise<Ou
   } catch (error) {
     return Promise.resolve(refusal(error));
   }
+}
+
+/** Logs the end of a call with the id of the client's request. Returns what it was given. */
+function told<T>(
+  { world, slow }: Node,
+  call: string,
+  request: { readonly extentId: bigint },
+  context: CallContext,
+  done: Promise<Outcome<T>>,
+): Promise<Outcome<T>> {
+  const sinceMs = world.clock.monotonicMs();
+  const ended = (outcome?: Outcome<T>): void => {
+    const facts = () => ({
+      call,
+      requestId: causeOf(context.metadata)?.["request-id"],
+      extentId: fromWire(request.extentId),
+      outcome: outcome?.ok ? "done" : outcome?.failure.reason,
+    });
+    slow.ended("a call took long", sinceMs, facts);
+    if (context.metadata["request-id"] !== undefined)
+      world.logger.debug("call", { ...facts(), tookMs: world.clock.monotonicMs() - sinceMs });
+  };
+  void done.then(ended, () => ended());
+  return done;
 }
 
 /** Numbers of a command. GetNodeReport is about no extent. */
@@ -85,10 +109,11 @@ async function toHolders<T>(
 
 export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentNode> {
   return {
-    append: (request, context) => guarded(ready, (node) => append(node, request, context)),
-    replicate: (request, context) => guarded(ready, (node) => replicate(node, request, context)),
-    read: (request, context) => guarded(ready, (node) => read(node, request, context)),
-    readPlaces: (request, context) => guarded(ready, (node) => readPlaces(node, request, context)),
+    append: (request, context) => guarded(ready, (node) => told(node, "append", request, context, append(node, request, context))),
+    replicate: (request, context) => guarded(ready, (node) => told(node, "replicate", request, context, replicate(node, request, context))),
+    read: (request, context) => guarded(ready, (node) => told(node, "read", request, context, read(node, request, context))),
+    readPlaces: (request, context) =>
+      guarded(ready, (node) => told(node, "readPlaces", request, context, readPlaces(node, request, context))),
     readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),
     readRaw: (request, context) => guarded(ready, (node) => toHolders(node, request, context, () => readRaw(node, request, context))),
     createExtent: commanded(ready, createExtent),

@@ -2,7 +2,7 @@
 import { emptyBytes, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { type OperationResult, type Place, zeroExtentId } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { AnswerMemory, Handlers } from "@stamp/ports";
+import { type AnswerMemory, causeOf, type Handlers } from "@stamp/ports";
 import type { StorageCounts } from "@stamp/range-partition";
 import { answerable, fromWire, operationOf, type PartitionServer, toWire } from "@stamp/wire";
 import type { Collector } from "./collector/collector.ts";
@@ -190,7 +190,8 @@ function objectHandlers(
         const isQuery = operation.case === "table" && operation.value.case === "queryEntities";
         const lent = isQuery ? answers.lend(context) : undefined;
         const pageMemory = lent && ((lengthBytes: number) => lent.of(lengthBytes));
-        const result = await executor.execute(request.rangeId, version, operation, context.deadlineMs, policy, pageMemory);
+        const asked = { policy, pageMemory, cause: causeOf(context.metadata) };
+        const result = await executor.execute(request.rangeId, version, operation, context.deadlineMs, asked);
         if (!result.ok) return result;
         const understood = answerable(levelOfAnswer(operation, result.value), request.callerLevel);
         if (!understood.ok) return understood;
@@ -204,7 +205,8 @@ function objectHandlers(
     writeData: (request, context) =>
       guarded(async () => {
         const version = fromWire(request.rangeVersion);
-        const data = { key: request.key, payload: request.payload, free: context.giveBackPayload };
+        const { key, payload } = request;
+        const data = { key, payload, free: context.giveBackPayload, cause: causeOf(context.metadata) };
         const places = await executor.writeData(request.rangeId, version, data, context.deadlineMs);
         if (!places.ok) return places;
         const [place] = places.value;

@@ -165,12 +165,9 @@ test("no room: what waits behind a group that no node took goes with it, and its
   const seen: boolean[] = [];
   const freed: string[] = [];
   const write = (name: string): Promise<Outcome<void>> =>
-    commit.commit(
-      [{ kind: "put", key: utf8(name), value: utf8("v") }],
-      60_000,
-      () => freed.push(name),
-      (durable) => seen.push(durable),
-    );
+    commit.commit([{ kind: "put", key: utf8(name), value: utf8("v") }], 60_000, () => freed.push(name), {
+      settled: (durable) => seen.push(durable),
+    });
   const first = write("a");
   await settled();
   const waiting = [write("b"), write("c")];
@@ -188,12 +185,7 @@ test("no room: without the rule takenBackTogether a commit happens that was deci
   const stream = { noRoom: undefined, append: () => (++appends === 1 ? appended.promise : Promise.resolve(ok([place]))) };
   const commit = commitTo(world, stream, { apply: () => {}, onLost: () => {} });
   const write = (name: string): Promise<Outcome<void>> =>
-    commit.commit(
-      [{ kind: "put", key: utf8(name), value: utf8("v") }],
-      60_000,
-      () => {},
-      () => {},
-    );
+    commit.commit([{ kind: "put", key: utf8(name), value: utf8("v") }], 60_000, () => {}, { settled: () => {} });
   const first = write("a");
   await settled();
   const behind = write("b");
@@ -235,7 +227,7 @@ test("overdue: commits whose callers have gone wait up to a bound in bytes; beyo
         [{ kind: "put", key: utf8("a"), value: new Uint8Array(300) }],
         1_000,
         () => {},
-        stays ? (done) => (durable += Number(done)) : undefined,
+        stays ? { settled: (done) => (durable += Number(done)) } : {},
       );
     // The bound is on what is overdue: callers that still wait, and commits that are taken back, do not count.
     const bytesOfOne = 1_200;

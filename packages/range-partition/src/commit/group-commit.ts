@@ -11,7 +11,7 @@
  */
 import { assert, Bell, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
-import type { Timer, World } from "@stamp/ports";
+import { type Cause, causedTogether, type Timer, type World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import type { RowWrite } from "../types.ts";
 
@@ -60,10 +60,18 @@ export interface GroupCommitOptions {
   readonly onLost: (failure: Failure) => void;
 }
 
+export interface CommitOptions {
+  /** Called with whether it became durable. */
+  readonly settled?: (durable: boolean) => void;
+  /** Client's request that is committed, if there is one. */
+  readonly cause?: Cause | undefined;
+}
+
 interface Queued {
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
   readonly stays: boolean;
+  readonly cause: Cause | undefined;
   /** True from the caller's deadline on: the caller was told `unknown`, and the commit still waits or is on its way. */
   overdue: boolean;
   readonly settle: (outcome: Outcome<void>) => void;
@@ -162,7 +170,8 @@ export class GroupCommit {
    * caller was told `unknown` at its deadline, later, or never when nobody can say. With `settled`, others have seen what it writes: it is
    * not taken back at its deadline, and `settled` says whether it became durable (and is applied).
    */
-  commit(writes: readonly RowWrite[], timeoutMs: number, leave: () => void, settled?: (durable: boolean) => void): Promise<Outcome<void>> {
+  commit(writes: readonly RowWrite[], timeoutMs: number, leave: () => void, options: CommitOptions = {}): Promise<Outcome<void>> {
+    const { settled, cause } = options;
     const refusal = this.refusal(writes);
     if (refusal !== undefined) {
       leave();
@@ -175,6 +184,7 @@ export class GroupCommit {
         writes,
         bytes: writesBytes(writes),
         stays: settled !== undefined,
+        cause,
         overdue: false,
         settle: (outcome) => {
           timer?.cancel();
@@ -302,7 +312,8 @@ export class GroupCommit {
       this.#world.digest.crc32c(part, seed),
     );
     const sinceMs = this.#world.clock.monotonicMs();
-    const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY, refusedWithoutRoom: true });
+    const cause = causedTogether(queued.map((each) => each.cause));
+    const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY, refusedWithoutRoom: true, cause });
     appends.since(sinceMs);
     if (placed.ok) {
       this.#durable(group, { place: placed.value[0] as Place, bytes: record.length });

@@ -8,7 +8,7 @@
  */
 import { assert, Bell, compareBytes, emptyBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
-import { SlowLog, type World, within } from "@stamp/ports";
+import { type Cause, SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import type { ScanRange } from "../scan-range.ts";
 import type { StorageTimes } from "../storage-times.ts";
@@ -184,6 +184,7 @@ export class Transactions {
     if (decided.writes.length > 0) phases.commit.since(decidedMs);
     this.#slow.ended("a transaction took long", beganMs, () => ({
       rangeId,
+      requestId: options.cause?.["request-id"],
       turnMs: Math.round(lockedMs - beganMs),
       decideMs: Math.round(decidedMs - lockedMs),
       commitMs: Math.round(clock.monotonicMs() - decidedMs),
@@ -211,14 +212,14 @@ export class Transactions {
     begun: Begun,
     { release, leave, seen }: { readonly release: () => void; readonly leave: () => void; readonly seen: Last | undefined },
   ): Promise<Outcome<T>> {
-    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, begun, release, seen);
+    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, begun, release, seen, options.cause);
     const { writes, result } = decided;
     if (writes.length === 0) {
       leave();
       return ok(result);
     }
     this.#checkKeys(writes);
-    const committed = await this.#around.commit.commit(writes, this.#leftMs(begun), leave);
+    const committed = await this.#around.commit.commit(writes, this.#leftMs(begun), leave, { cause: options.cause });
     return committed.ok ? ok(result) : committed;
   }
 
@@ -233,6 +234,7 @@ export class Transactions {
     begun: Begun,
     release: () => void,
     seen: Last | undefined,
+    cause: Cause | undefined,
   ): Promise<Outcome<T>> {
     const { writes, result } = decided;
     const { clock, rules } = this.#world;
@@ -265,7 +267,7 @@ export class Transactions {
     }
     this.#checkKeys(writes);
     const settled = this.#pipelines.enter(lockKey, rules.on("pipelineSeesPending") ? writes : []);
-    const committing = commit.commit(writes, leftMs, leave, settled);
+    const committing = commit.commit(writes, leftMs, leave, { settled, cause });
     release();
     const committed = await committing;
     return committed.ok ? ok(result) : committed;

@@ -6,8 +6,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { concatBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import type { World } from "@stamp/ports";
-import { jittered, sleep } from "@stamp/ports";
+import { causedBy, jittered, sleep, type World } from "@stamp/ports";
 import { ExtentNode, fromWire, type ReadBlocksResponse, ReadBlocksResponseSchema, toWire } from "@stamp/wire";
 import type { Location } from "../place.ts";
 import type { Place, ReadOptions, ReadPlacesOptions } from "../types.ts";
@@ -68,14 +67,14 @@ export class ExtentReader {
     return this.#fromReplicas(
       place,
       options,
-      (address, timeoutMs, signal) => this.#readAt(address, place, { timeoutMs, signal }),
+      (address, timeoutMs, signal) => this.#readAt(address, place, { ...options, timeoutMs, signal }),
       (at, left, places) => this.#coded.read(at, offsetBytes, lengthBytes, left, places),
     );
   }
 
   async #readAt(address: string, place: Place, options: ReadOptions): Promise<Outcome<Uint8Array>> {
     const request = { extentId: toWire(place.extentId), offsetBytes: toWire(place.offsetBytes), lengthBytes: place.lengthBytes };
-    const answer = await this.#world.transport.client(address, ExtentNode).read(request, options);
+    const answer = await this.#world.transport.client(address, ExtentNode).read(request, { ...options, ...causedBy(options.cause) });
     return answer.ok ? exactly(answer.value.payload, place.lengthBytes, address) : answer;
   }
 
@@ -89,13 +88,14 @@ export class ExtentReader {
       lengthsBytes: run.map(({ lengthBytes }) => lengthBytes),
     };
     const fromNode = async (address: string, timeoutMs: number, signal: AbortSignal): Promise<Outcome<Uint8Array>> => {
-      const answer = await this.#world.transport.client(address, ExtentNode).readPlaces(request, { timeoutMs, signal });
+      const asked = { timeoutMs, signal, ...causedBy(options.cause) };
+      const answer = await this.#world.transport.client(address, ExtentNode).readPlaces(request, asked);
       if (answer.ok) return exactly(answer.value.payload, lengthOfRun(run), address);
       if (answer.failure.code !== "unimplemented") return answer;
       // A node of an older version, in the middle of an upgrade.
       const pieces: Uint8Array[] = [];
       for (const place of run) {
-        const piece = await this.#readAt(address, place, { timeoutMs, signal });
+        const piece = await this.#readAt(address, place, { ...options, timeoutMs, signal });
         if (!piece.ok) return piece;
         pieces.push(piece.value);
       }
@@ -197,7 +197,7 @@ export class ExtentReader {
           const lengthBytes = lengthOfRun(upcoming.value);
           if (ahead.length > 0 && aheadBytes + lengthBytes > windowBytes) break;
           aheadBytes += lengthBytes;
-          ahead.push({ lengthBytes, answer: this.#readRun(upcoming.value, { timeoutMs, signal: stop.signal }) });
+          ahead.push({ lengthBytes, answer: this.#readRun(upcoming.value, { timeoutMs, signal: stop.signal, cause: options.cause }) });
           upcoming = runs.next();
         }
         const first = ahead.shift();

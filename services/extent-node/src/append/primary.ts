@@ -15,7 +15,7 @@ import {
   PrimaryWindow,
   type WindowEffects,
 } from "@stamp/extent";
-import type { CallContext } from "@stamp/ports";
+import { type CallContext, causedBy, causeOf } from "@stamp/ports";
 import { type AppendRequest, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import type { AppendWaiter, LocalExtent } from "../disk/local-extent.ts";
 import { retained } from "../journal/slices.ts";
@@ -117,7 +117,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
             primaryIncarnation: toWire(node.incarnation),
             payload: [...framed.slices],
           },
-          { timeoutMs: remainingMs },
+          { timeoutMs: remainingMs, ...causedBy(causeOf(context.metadata)) },
         )
         .then((outcome) => {
           node.took.replicate.since(arrivedMs);

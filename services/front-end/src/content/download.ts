@@ -10,7 +10,7 @@
  */
 import { type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { clipPlaces, type Place, spanOf, zeroExtentId } from "@stamp/objects";
-import type { Clock, Digest, HttpBody, Timer } from "@stamp/ports";
+import type { Cause, Clock, Digest, HttpBody, Timer } from "@stamp/ports";
 import { type ExtentReader, locationFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
@@ -29,6 +29,8 @@ export interface DownloadOptions {
   readonly pieces: DownloadPieces;
   readonly readTimeoutMs: number;
   readonly signal?: AbortSignal;
+  /** Client's request that is answered. */
+  readonly cause?: Cause | undefined;
   /** Key that decrypts encrypted content. */
   readonly decrypting?: { readonly digest: Digest; readonly key: ContentKey } | undefined;
   /** The content from here on, to `endBytes` (exclusive) or to where one answer ends, under the same ETag. */
@@ -236,9 +238,9 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
       return one(places);
     }
     const windowBytes = this.#takeAhead();
-    const { reader, readTimeoutMs, signal } = this.#options;
+    const { reader, readTimeoutMs, signal, cause } = this.#options;
     const run = windowBytes < this.#windowBytes ? clipPlaces(places, 0, windowBytes) : places;
-    const options = { timeoutMs: readTimeoutMs, windowBytes, isBorrowed: true };
+    const options = { timeoutMs: readTimeoutMs, windowBytes, isBorrowed: true, cause };
     const stored = withZeros(run.map(spanOf), (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));
     return decrypting ? decrypted(decrypting.digest, decrypting.key, run, stored) : stored;
   }

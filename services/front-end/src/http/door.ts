@@ -4,7 +4,6 @@
  */
 import {
   accountOfHost,
-  type CorsRule,
   corsHeaders,
   formatRfc1123,
   hasSas,
@@ -42,7 +41,7 @@ import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
 import { innerRequest, type Outer } from "./inner-request.ts";
 import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
-import type { AccountCount, RequestTrace } from "./request-trace.ts";
+import { over, type RequestTrace, type Seen } from "./request-trace.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
 import { RequestVersions } from "./versions.ts";
 
@@ -232,7 +231,8 @@ export class HttpDoor {
 
   #seen(): Seen {
     const { clock, random } = this.#parts.world;
-    const own = { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion };
+    const requestId = uuid(random);
+    const own = { requestId, cause: { "request-id": requestId }, startMs: clock.monotonicMs(), version: newestVersion };
     return { ...own, account: "", counts: undefined, operation: undefined, cors: [], leave: [] };
   }
 
@@ -261,7 +261,7 @@ export class HttpDoor {
     if (other) return { ok: false, error: other };
     const timeout = parseTimeout(asked.value.query);
     if (!timeout.ok) return timeout;
-    const limits = this.#limits(request, timeout.value);
+    const limits = this.#limits(request, timeout.value, seen);
     const found = await this.#accountOf(asked.value, limits(), seen);
     if (!found.ok) return found;
     const signed = outer?.asker !== undefined || headers.authorization !== undefined || hasSas(asked.value.query);
@@ -292,7 +292,7 @@ export class HttpDoor {
     const notHere = refuseOperation(asked.value, account.role, operation.value.name, accounts.copyServes(asked.value.account));
     if (notHere) return { ok: false, error: notHere };
     const exchange: Exchange = {
-      requestId: seen.requestId,
+      cause: seen.cause,
       objects,
       request,
       ...said.value,
@@ -313,9 +313,9 @@ export class HttpDoor {
     return parsed({ operation: operation.value, exchange });
   }
 
-  #limits(request: HttpRequest, timeoutMs: number | undefined): () => CallLimits {
+  #limits({ signal }: HttpRequest, timeoutMs: number | undefined, { cause }: Seen): () => CallLimits {
     const { world, config } = this.#parts;
-    return () => ({ deadlineMs: world.clock.monotonicMs() + (timeoutMs ?? config.requestTimeoutMs), signal: request.signal });
+    return () => ({ deadlineMs: world.clock.monotonicMs() + (timeoutMs ?? config.requestTimeoutMs), signal, cause });
   }
 
   /** Answers a CORS preflight, which needs no authorization. */
@@ -325,7 +325,7 @@ export class HttpDoor {
     if (!target.ok) return target;
     const timeout = parseTimeout(target.value.query);
     if (!timeout.ok) return timeout;
-    const found = await this.#accountOf(target.value, this.#limits(request, timeout.value)(), seen);
+    const found = await this.#accountOf(target.value, this.#limits(request, timeout.value, seen)(), seen);
     if (!found.ok) return found;
     seen.operation = "Preflight";
     seen.cors = found.value.properties.cors;
@@ -421,26 +421,6 @@ export class HttpDoor {
     const { contentType, text } = this.#parts.service.errorBody(error, { requestId: seen.requestId, nowMs, headers: request.headers });
     return { ...head, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
-}
-
-/** Facts about a request that the steps of its way collect. */
-interface Seen {
-  readonly requestId: string;
-  readonly startMs: number;
-  version: string;
-  /** Account in the address; empty until that was read. */
-  account: string;
-  /** Counts of the account, as soon as there is known to be one. */
-  counts: AccountCount | undefined;
-  operation: string | undefined;
-  /** The rules of the account, as soon as it is known. */
-  cors: readonly CorsRule[];
-  /** Functions that are called when the request is over, its answer's body included. */
-  readonly leave: (() => void)[];
-}
-
-function over({ leave }: Seen): void {
-  for (const one of leave.splice(0)) one();
 }
 
 /** Replaces stored headers of a read by those that a SAS overrides. */

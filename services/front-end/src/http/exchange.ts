@@ -10,7 +10,7 @@ import {
   secondaryName,
   type Target,
 } from "@stamp/azure-rest";
-import type { HttpRequest, HttpResponse } from "@stamp/ports";
+import type { Cause, HttpRequest, HttpResponse } from "@stamp/ports";
 import type { AccountKeys, Accounts } from "../accounts/accounts.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { CallLimits } from "../routing/router.ts";
@@ -18,7 +18,8 @@ import type { Bearer } from "./bearer.ts";
 import type { WrittenText } from "./turns.ts";
 
 export interface Exchange {
-  readonly requestId: string;
+  /** Goes along with every call that is made for this request. */
+  readonly cause: Cause;
   readonly objects: Objects;
   readonly request: HttpRequest;
   readonly headers: HttpHeaders;

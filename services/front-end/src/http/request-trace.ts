@@ -7,8 +7,9 @@
  * - Memory is bounded: listeners, the requests that wait for each, and the accounts that are counted. No text that is kept is a part of a
  *   longer one, as of a batch of 4 MiB, which would stay with it.
  */
+import type { CorsRule } from "@stamp/azure-rest";
 import { fromUtf8, loggedTarget, utf8 } from "@stamp/base";
-import type { HttpRequest } from "@stamp/ports";
+import type { Cause, HttpRequest } from "@stamp/ports";
 
 export interface EndedRequest {
   /** End of the request by the wall clock, in milliseconds since 1970. */
@@ -194,4 +195,26 @@ function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: 
     (wanted.statusMax === 0 || status <= wanted.statusMax) &&
     tookMs >= wanted.tookMinMs
   );
+}
+
+/** Facts about a request that the steps of its way collect. */
+export interface Seen {
+  readonly requestId: string;
+  /** Goes along with every call that is made for the request. */
+  readonly cause: Cause;
+  readonly startMs: number;
+  version: string;
+  /** Account in the address; empty until that was read. */
+  account: string;
+  /** Counts of the account, as soon as there is known to be one. */
+  counts: AccountCount | undefined;
+  operation: string | undefined;
+  /** The rules of the account, as soon as it is known. */
+  cors: readonly CorsRule[];
+  /** Functions that are called when the request is over, its answer's body included. */
+  readonly leave: (() => void)[];
+}
+
+export function over({ leave }: Seen): void {
+  for (const one of leave.splice(0)) one();
 }

@@ -6,7 +6,7 @@
 import { bodyLimitsOf, newestVersion, type Parsed, parsed, restError } from "@stamp/azure-rest";
 import { clientAddress, type Outcome, refused } from "@stamp/base";
 import { blockUnitBytes, isShareContainer, pageUnitBytes } from "@stamp/objects";
-import { uuid, type World } from "@stamp/ports";
+import { type Cause, uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
@@ -140,6 +140,8 @@ export interface ReceiveOptions {
   /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
   readonly from?: string;
   readonly signal?: AbortSignal;
+  /** Client's request; undefined: the work is the front-end's own. */
+  readonly cause?: Cause | undefined;
   /** Key under which the content is encrypted; undefined: none. */
   readonly key?: ContentKey | undefined;
   /** True if the content is pages, which later writes replace one by one. */
@@ -370,7 +372,8 @@ export class Objects {
           return refused("unavailable", "badPlace", why);
         }
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
-        const limits = options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs };
+        const { signal, cause } = options;
+        const limits = { deadlineMs, cause, ...(signal && { signal }) };
         const written = await router.writeData(route, payload, limits, free);
         if (!written.ok) return written;
         pins.add(written.value.places, written.value.pinTermMs);
@@ -386,11 +389,11 @@ export class Objects {
     content: BlobContent,
     endBytes: number,
     /** `to`: address of the client that gets it; undefined: the stamp itself writes it somewhere. */
-    { to, signal, key }: { readonly to?: string; readonly signal: AbortSignal; readonly key?: ContentKey | undefined },
+    { to, signal, key, cause }: Pick<ReceiveOptions, "key" | "cause"> & { readonly to?: string; readonly signal: AbortSignal },
   ): Promise<Parsed<Download>> {
     const { world, config, router, reader, downloads, bodies } = this.parts;
     const openMs = world.clock.monotonicMs() + config.requestTimeoutMs;
-    const under = await this.parts.scopes.ofBlob(name.account, blob, key, { deadlineMs: openMs, signal });
+    const under = await this.parts.scopes.ofBlob(name.account, blob, key, { deadlineMs: openMs, signal, cause });
     if (!under.ok) return under;
     const download = new Download(content, endBytes, {
       clock: world.clock,
@@ -400,12 +403,13 @@ export class Objects {
       pieces: bodies.of(holderOf(name, to)),
       readTimeoutMs: config.requestTimeoutMs,
       signal,
+      cause,
       decrypting: under.value && { digest: world.digest, key: under.value },
       again: async (startBytes, endBytes) => {
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
         const conditions = underKey(key, { ifMatch: blob.etag });
         const value = { name, conditions, startBytes: toWire(startBytes), endBytes: toWire(endBytes) };
-        const answer = await router.execute({ case: "getBlob", value }, { deadlineMs, signal });
+        const answer = await router.execute({ case: "getBlob", value }, { deadlineMs, signal, cause });
         if (!answer.ok) return answer;
         if (answer.value.case === "content") return { ok: true, value: answer.value.value };
         return refused("aborted", "conflict", `${name.blob} was changed or deleted while it was read`);

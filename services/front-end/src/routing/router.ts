@@ -14,7 +14,7 @@ import type { RoomBeside } from "@stamp/admission";
 import { compareBytes, type Failed, type Failure, Histogram, type Outcome, ok, present, refused, unknownOutcome } from "@stamp/base";
 import { type BlobPolicy, hasBytes, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
+import { type CallOptions, type Cause, causedBy, jittered, SlowLog, type World } from "@stamp/ports";
 import {
   type DivergedContent,
   type DivergedPlace,
@@ -44,6 +44,8 @@ export interface CallLimits {
   readonly signal?: AbortSignal;
   /** Policy of the account, for operations on its blobs. */
   readonly policy?: BlobPolicy;
+  /** The client's request; undefined: the work is the front-end's own. */
+  readonly cause?: Cause | undefined;
 }
 
 /**
@@ -254,6 +256,7 @@ export class Router {
     this.took.since(sinceMs);
     this.#slow.ended("a call to a partition server took long", sinceMs, () => ({
       what,
+      requestId: limits.cause?.["request-id"],
       attempts: told.join("; "),
       outcome: outcome.ok ? "done" : outcome.failure.reason,
     }));
@@ -279,7 +282,12 @@ export class Router {
       if (this.#isCutOff(range, attempts)) return refused("unavailable", "connectFailed", "no other host of the stamp answers this one");
       if (range && range.serverAddress !== "") {
         const timeoutMs = repeat === "soon" ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
-        const options = { timeoutMs, graceMs: graceMs[repeat], ...(limits.signal ? { signal: limits.signal } : {}) };
+        const options = {
+          timeoutMs,
+          graceMs: graceMs[repeat],
+          ...(limits.signal ? { signal: limits.signal } : {}),
+          ...causedBy(limits.cause),
+        };
         const outcome = await this.#untilServedElsewhere(route, range, options, attempt);
         if (outcome.ok || !mayAskAgain(outcome.failure, repeat !== "never")) return outcome;
         last = outcome;
@@ -313,7 +321,7 @@ export class Router {
   #untilServedElsewhere<T>(
     route: Route,
     range: Range,
-    { timeoutMs, signal, graceMs }: CallOptions & { readonly graceMs: number },
+    { signal, graceMs, ...options }: CallOptions & { readonly graceMs: number },
     attempt: (range: Range, options: CallOptions) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
     const givenUp = new AbortController();
@@ -345,7 +353,9 @@ export class Router {
           grace = undefined;
         }
       });
-      attempt(range, { timeoutMs, signal: givenUp.signal }).then(resolve, reject).finally(ended);
+      attempt(range, { ...options, signal: givenUp.signal })
+        .then(resolve, reject)
+        .finally(ended);
     });
   }
 }

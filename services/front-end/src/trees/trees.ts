@@ -43,18 +43,20 @@ export class Trees {
   }
 
   /** Runs the machine, again while another operation is under way. Throws FailureError for rows that can't be read. */
-  async run<T>(tree: TreeName, make: (context: MachineContext) => Machine<T>, { deadlineMs }: CallLimits): Promise<Result<T>> {
+  async run<T>(tree: TreeName, make: (context: MachineContext) => Machine<T>, { deadlineMs, cause }: CallLimits): Promise<Result<T>> {
     const { clock } = this.#world;
     for (let waitMs = waitFirstMs; ; waitMs = Math.min(waitMaxMs, waitMs * 2)) {
-      const result = await this.#once(tree, ended(make(this.#context(tree))), deadlineMs);
+      const result = await this.#once(tree, ended(make(this.#context(tree))), { deadlineMs, cause });
       if (result.ok || result.refusal !== "busy" || clock.monotonicMs() + waitMs >= deadlineMs) return result;
       await sleep(clock, waitMs);
     }
   }
 
   /** Takes one step by itself. */
-  async step(tree: TreeName, step: Step, { deadlineMs }: CallLimits): Promise<Outcome<StepAnswer>> {
-    return step.kind === "page" ? this.#page(tree, step, deadlineMs) : this.#take(tree, step, deadlineMs);
+  async step(tree: TreeName, step: Step, { deadlineMs, cause }: CallLimits): Promise<Outcome<StepAnswer>> {
+    // A client that goes away leaves no step half done.
+    const limits = { deadlineMs, cause };
+    return step.kind === "page" ? this.#page(tree, step, limits) : this.#take(tree, step, limits);
   }
 
   /** Finishes or gives up what is under way on the node of a file or directory, so that it can be written. */
@@ -63,10 +65,10 @@ export class Trees {
   }
 
   /** Lets the node and the blob go of what was made and has no name. The collector of partition servers takes a file that is removed. */
-  async discard(tree: TreeName, at: NodeAddress, { deadlineMs }: CallLimits): Promise<void> {
-    await this.step(tree, { kind: "make", at }, { deadlineMs });
-    await this.step(tree, { kind: "condemn", at, operation: at.id }, { deadlineMs });
-    if (at.kind === "directory") await this.step(tree, { kind: "forget", at }, { deadlineMs });
+  async discard(tree: TreeName, at: NodeAddress, limits: CallLimits): Promise<void> {
+    await this.step(tree, { kind: "make", at }, limits);
+    await this.step(tree, { kind: "condemn", at, operation: at.id }, limits);
+    if (at.kind === "directory") await this.step(tree, { kind: "forget", at }, limits);
   }
 
   /** Takes what hangs below a removed directory, in the background. */
@@ -81,7 +83,7 @@ export class Trees {
 
   async #collectSome(tree: TreeName, directory: string): Promise<TakenBelow> {
     const limits = { deadlineMs: this.#world.clock.monotonicMs() + this.#timeoutMs };
-    const collected = await this.#once(tree, ended(collect(this.#context(tree), directory, collectedAtOnce)), limits.deadlineMs);
+    const collected = await this.#once(tree, ended(collect(this.#context(tree), directory, collectedAtOnce)), limits);
     if (!collected.ok) return { end: "later", below: [] };
     const { directories, taken, more } = collected.value;
     if (more) return { end: taken > 0 ? "more" : "later", below: directories };
@@ -103,18 +105,18 @@ export class Trees {
     };
   }
 
-  async #once<T>(tree: TreeName, machine: Machine<Result<T>>, deadlineMs: number): Promise<Result<T>> {
+  async #once<T>(tree: TreeName, machine: Machine<Result<T>>, limits: CallLimits): Promise<Result<T>> {
     let turn = machine.next();
     while (!turn.done) {
-      const answers = await Promise.all(turn.value.map((step) => this.step(tree, step, { deadlineMs })));
+      const answers = await Promise.all(turn.value.map((step) => this.step(tree, step, limits)));
       turn = machine.next(answers.map((answer) => (answer.ok ? answer.value : undefined)));
     }
     return turn.value;
   }
 
-  async #take(tree: TreeName, step: Step, deadlineMs: number): Promise<Outcome<StepAnswer>> {
+  async #take(tree: TreeName, step: Step, limits: CallLimits): Promise<Outcome<StepAnswer>> {
     const kind = stepToWire(tree, step);
-    const answer = await this.#router.ask(this.#router.routeOf(kind), kind, isRepeatable(step), { deadlineMs });
+    const answer = await this.#router.ask(this.#router.routeOf(kind), kind, isRepeatable(step), limits);
     if (!answer.ok) return answer;
     const { result, giveBack } = answer.value;
     if (result.case !== "tree") return { ok: false, failure: notTree(result.case) };
@@ -124,11 +126,11 @@ export class Trees {
   }
 
   /** Goes over the ranges of a directory until there is an entry, or no range is left. */
-  async #page(tree: TreeName, step: Extract<Step, { kind: "page" }>, deadlineMs: number): Promise<Outcome<StepAnswer>> {
+  async #page(tree: TreeName, step: Extract<Step, { kind: "page" }>, limits: CallLimits): Promise<Outcome<StepAnswer>> {
     const kind = stepToWire(tree, step);
     let route = this.#router.routeOf(kind);
     for (;;) {
-      const answer = await this.#router.executeAt(route, kind, { deadlineMs });
+      const answer = await this.#router.executeAt(route, kind, limits);
       if (!answer.ok) return answer;
       const { result, range } = answer.value;
       if (result.case !== "tree") return { ok: false, failure: notTree(result.case) };

@@ -66,3 +66,17 @@ const messages: Readonly<Record<Refusal["why"], string>> = {
 
 const busy = ({ why, retryAfterMs }: Refusal): Failed =>
   refused("resourceExhausted", "throttled", messages[why], { retryAfterSeconds: String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) });
+
+/** Bytes of a key that the throttle looks at: longer keys that begin alike are one to it. */
+const keyBytesSeen = 256;
+
+/** Returns the first bytes, at most 256. Added one by one: passed as arguments they take twenty times as long. */
+export function latin1(bytes: Uint8Array, lengthBytes: number = bytes.length): string {
+  const end = Math.min(lengthBytes, keyBytesSeen);
+  let text = "";
+  for (let at = 0; at < end; at++) text += String.fromCharCode(bytes[at] as number);
+  return text;
+}
+
+/** Returns the bytes with which all keys of the key's account begin, as text. */
+export const accountPrefix = (key: Uint8Array): string => latin1(key, key.indexOf(0) + 1);

@@ -5,8 +5,8 @@
 import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { DataExtent, RangePartition, StorageCounts, StorageTimes } from "@stamp/range-partition";
-import type { HedgeFigures } from "@stamp/stream-client";
+import type { DataExtent, RangePartition, StorageCounts, StorageTimes, TransactOptions } from "@stamp/range-partition";
+import type { AppendOptions, HedgeFigures } from "@stamp/stream-client";
 import type { ExtentLocation } from "@stamp/wire";
 
 /** Rows of a range at one moment. */
@@ -43,10 +43,10 @@ export interface RangeEngine {
   transact(
     lockKeys: readonly Uint8Array[],
     decide: (view: RowView, sequence: number) => Promise<Outcome<Decision>>,
-    options: { readonly timeoutMs: number; readonly pipelined: boolean },
+    options: TransactOptions,
   ): Promise<Outcome<Decision>>;
-  /** Appends to the blob data stream, in one piece. `whenFree`: see `AppendOptions`. */
-  appendData(payload: Uint8Array, timeoutMs: number, whenFree?: () => void): Promise<Outcome<Place>>;
+  /** Appends to the blob data stream, in one piece. */
+  appendData(payload: Uint8Array, options: AppendOptions): Promise<Outcome<Place>>;
   /** Whether a row may refer to it. Asked in row order. */
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;

@@ -15,7 +15,6 @@
 import type { GateFigures, GateOptions } from "@stamp/admission";
 import { compareBytes, emptyBytes, type Failed, Histogram, holdersOf, type Outcome, ok, refused } from "@stamp/base";
 import {
-  type BlobPolicy,
   type Body,
   type Decision,
   goesOverRanges,
@@ -38,20 +37,18 @@ import {
   versionOfRow,
 } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
-import { SlowLog, type World } from "@stamp/ports";
+import { type Cause, SlowLog, type World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
 import type { HeldRange, Holdings } from "../ranges/holdings.ts";
-import { Admission, type Leave } from "./admission.ts";
+import { Admission, accountPrefix, type Leave, latin1 } from "./admission.ts";
+import type { AskedWith, DataToWrite } from "./asked.ts";
 import type { RangeEngine, RowView } from "./engine.ts";
 import { runPlan } from "./run-plan.ts";
 
 type HeldEngine = HeldRange & { readonly engine: RangeEngine };
 
-/** Operation with the policy of its account. */
-interface Asked {
+interface Asked extends AskedWith {
   readonly operation: Operation;
-  readonly policy: BlobPolicy;
-  readonly pageMemory?: PlanContext["pageMemory"];
 }
 
 /** Largest append to the blob data stream, in bytes. */
@@ -63,9 +60,6 @@ const firstRowVersion = 1;
 const generationsMax = 4;
 /** Extents of which one call renews the pins. */
 const pinnedAtOnceMax = 4_096;
-
-/** Bytes of a key that the throttle looks at: longer keys that begin alike are one to it. */
-const keyBytesSeen = 256;
 
 export interface ExecutorOptions {
   readonly operationsMax: number;
@@ -84,13 +78,6 @@ export interface ExecutorOptions {
    * are not changed any more then.
    */
   readonly onAppended?: (account: string, place: Place, bytes: Uint8Array) => boolean;
-}
-
-/** Bytes for the blob at a key. `free`: called when nobody will look at either any more, or never. */
-export interface DataToWrite {
-  readonly key: Uint8Array;
-  readonly payload: Uint8Array;
-  readonly free?: (() => void) | undefined;
 }
 
 export class Executor {
@@ -134,10 +121,9 @@ export class Executor {
     rangeVersion: number,
     operation: Operation,
     deadlineMs: number,
-    policy: BlobPolicy = noPolicy,
-    pageMemory?: PlanContext["pageMemory"],
+    asked: AskedWith = {},
   ): Promise<Outcome<OperationResult>> {
-    return this.#bounded(() => this.#executeAtRange(rangeId, rangeVersion, { operation, policy, pageMemory }, deadlineMs));
+    return this.#bounded(() => this.#executeAtRange(rangeId, rangeVersion, { ...asked, operation }, deadlineMs));
   }
 
   async #executeAtRange(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
@@ -157,7 +143,7 @@ export class Executor {
       let attempts = 0;
       return this.#followReshapes(rangeId, rangeVersion, childRoute, deadlineMs, (held) => {
         // A child is asked after the parent, whose append may still be under way.
-        return this.#writeData(held, attempts++ === 0 ? data : { key, payload }, deadlineMs);
+        return this.#writeData(held, attempts++ === 0 ? data : { ...data, free: undefined }, deadlineMs);
       });
     });
   }
@@ -228,10 +214,15 @@ export class Executor {
   }
 
   /** Holders of the payload are the append, and whoever keeps the bytes of it. */
-  async #appendData(held: HeldEngine, account: string, { payload, free }: DataToWrite, deadlineMs: number): Promise<Outcome<Place[]>> {
+  async #appendData(
+    held: HeldEngine,
+    account: string,
+    { payload, free, cause }: DataToWrite,
+    deadlineMs: number,
+  ): Promise<Outcome<Place[]>> {
     const holders = holdersOf(2, free);
     const sinceMs = this.#world.clock.monotonicMs();
-    const place = await held.engine.appendData(payload, this.#left(deadlineMs), () => holders?.end());
+    const place = await held.engine.appendData(payload, { timeoutMs: this.#left(deadlineMs), whenFree: () => holders?.end(), cause });
     this.took.data.since(sinceMs);
     held.load.moved(payload.length, 0);
     if (!place.ok) return place;
@@ -311,7 +302,10 @@ export class Executor {
     const took = this.took[goesOverRanges(operation) ? "scan" : kind];
     const ended = (): void => {
       over();
-      took.since(sinceMs);
+      const endMs = this.#world.clock.monotonicMs();
+      took.since(sinceMs, endMs);
+      const facts = { requestId: asked.cause?.["request-id"], operation: operation.case, rangeId: held.range.rangeId };
+      this.#world.logger.debug("operation", { ...facts, tookMs: endMs - sinceMs });
     };
     const decided = await (isRead(operation) ? this.#decideRead(held, asked) : this.#decideWrite(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
@@ -348,17 +342,17 @@ export class Executor {
     return held.engine.read((view) => this.#runPlan(held, asked, view, 0));
   }
 
-  async #decideWrite(held: HeldEngine, { operation: asked, policy }: Asked, deadlineMs: number): Promise<Outcome<Decision>> {
-    const spilled = await this.#spill(held, asked, deadlineMs);
+  async #decideWrite(held: HeldEngine, { operation: asked, policy, cause }: Asked, deadlineMs: number): Promise<Outcome<Decision>> {
+    const spilled = await this.#spill(held, asked, deadlineMs, cause);
     if (!spilled.ok) return spilled;
     const operation = spilled.value;
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
     const decide = async (view: RowView, sequence: number): Promise<Outcome<Decision>> => {
-      const decided = await this.#runPlan(held, { operation, policy }, view, sequence);
+      const decided = await this.#runPlan(held, { operation, ...(policy && { policy }) }, view, sequence);
       const recorded = decided.ok ? await this.#recordVersions(held, decided.value) : decided;
       return recorded.ok ? decided : recorded;
     };
-    const options = { timeoutMs: this.#left(deadlineMs), pipelined: isPipelined(operation) };
+    const options = { timeoutMs: this.#left(deadlineMs), pipelined: isPipelined(operation), cause };
     return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, options);
   }
 
@@ -372,7 +366,7 @@ export class Executor {
   }
 
   /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
-  async #spill(held: HeldEngine, operation: Operation, deadlineMs: number): Promise<Outcome<Operation>> {
+  async #spill(held: HeldEngine, operation: Operation, deadlineMs: number, cause: Cause | undefined): Promise<Outcome<Operation>> {
     const inlineBytesMax = inlineBytesOf(operation);
     if (inlineBytesMax === undefined) return ok(operation);
     const spilled = operation as Extract<Operation, { value: { body: Body } }>;
@@ -381,7 +375,7 @@ export class Executor {
     const places: Place[] = [];
     for (let at = 0; at < inline.length; at += dataBytesMax) {
       const piece = inline.subarray(at, Math.min(at + dataBytesMax, inline.length));
-      const place = await held.engine.appendData(piece, this.#left(deadlineMs));
+      const place = await held.engine.appendData(piece, { timeoutMs: this.#left(deadlineMs), cause });
       held.load.moved(piece.length, 0);
       // Nothing refers to what was appended: the operation itself did not happen.
       if (!place.ok) return { ok: false, failure: { ...place.failure, applied: "no" } };
@@ -391,7 +385,12 @@ export class Executor {
     return ok({ case: operation.case, value: { ...operation.value, body } } as Operation);
   }
 
-  async #runPlan(held: HeldEngine, { operation, policy, pageMemory }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
+  async #runPlan(
+    held: HeldEngine,
+    { operation, policy = noPolicy, pageMemory }: Asked,
+    view: RowView,
+    sequence: number,
+  ): Promise<Outcome<Decision>> {
     const { clock, rules } = this.#world;
     const nowMs = clock.monotonicMs();
     const wallMs = clock.wallMs();
@@ -435,16 +434,5 @@ function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult>
   if (operation.case === "table") return ok({ case: "error", value: { code: "ContentLengthExceeded", details } });
   return failed;
 }
-
-/** Returns the first bytes, at most 256. Added one by one: passed as arguments they take twenty times as long. */
-function latin1(bytes: Uint8Array, lengthBytes: number = bytes.length): string {
-  const end = Math.min(lengthBytes, keyBytesSeen);
-  let text = "";
-  for (let at = 0; at < end; at++) text += String.fromCharCode(bytes[at] as number);
-  return text;
-}
-
-/** Returns the bytes with which all keys of the key's account begin, as text. */
-export const accountPrefix = (key: Uint8Array): string => latin1(key, key.indexOf(0) + 1);
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

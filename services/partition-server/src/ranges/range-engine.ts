@@ -140,8 +140,8 @@ function engineOf(partition: RangePartition): RangeEngine {
           options,
         )
         .then((outcome) => (outcome.ok ? outcome.value : outcome)),
-    appendData: async (payload, timeoutMs, whenFree) => {
-      const places = await partition.appendData([payload], { timeoutMs, whenFree });
+    appendData: async (payload, options) => {
+      const places = await partition.appendData([payload], options);
       if (!places.ok) return places;
       const place = places.value[0];
       return place ? ok(place) : refused("internal", "bug", "an append gave no place");

@@ -16,7 +16,7 @@ import { accountKeys, isShippedFor, isShippedTable, type Place } from "@stamp/ob
 import { holdsKey, type Range } from "@stamp/partition-map";
 import { jitteredPause, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
-import { accountPrefix } from "../operations/execute.ts";
+import { accountPrefix } from "../operations/admission.ts";
 import type { Holdings } from "../ranges/holdings.ts";
 import { ByteGates } from "./data/byte-gate.ts";
 import { PlacesBudget } from "./data/copied-places.ts";

@@ -205,7 +205,10 @@ class TestEngine implements RangeEngine {
     return decided;
   }
 
-  async appendData(payload: Uint8Array, _timeoutMs: number, whenFree?: () => void): ReturnType<RangeEngine["appendData"]> {
+  async appendData(
+    payload: Uint8Array,
+    { whenFree }: { readonly whenFree?: (() => void) | undefined },
+  ): ReturnType<RangeEngine["appendData"]> {
     if (this.#closed || this.#holdsData) return refused("unavailable", "partitionLoading", "it becomes another range");
     if (this.#streams.dataMs > 0) {
       this.#lastData = this.#lastData.then(() => sleep(this.#world.clock, this.#streams.dataMs));

@@ -137,6 +137,7 @@ export async function getBlob(exchange: BlobExchange): Promise<Answer> {
     to: request.remoteAddress,
     signal: request.signal,
     key: exchange.key,
+    cause: exchange.cause,
   });
   if (!download.ok) return download;
   if (!wanted || !range) return respond(status, result, download.value);

@@ -211,7 +211,10 @@ export async function putRangeFromUrl(exchange: FileExchange): Promise<Answer> {
   const blob = read.value.blob as Blob;
   const endBytes = endOf(blob, from.startBytes + lengthBytes);
   if (endBytes - from.startBytes !== lengthBytes) return rejected("InvalidRange");
-  const download = await objects.download(source.value.name, blob, read.value, endBytes, { signal: request.signal });
+  const download = await objects.download(source.value.name, blob, read.value, endBytes, {
+    signal: request.signal,
+    cause: exchange.cause,
+  });
   if (!download.ok) return download;
   const wants = { md5: digests.md5 !== undefined, crc64: true };
   const options = { contentLengthBytes: lengthBytes, wants, isPages: true, signal: request.signal };

@@ -117,6 +117,7 @@ async function joinChunk(exchange: FileExchange, name: LocatedBlob, chunk: numbe
     isPages: true,
     from: request.remoteAddress,
     signal: request.signal,
+    cause: exchange.cause,
   });
   if (!received.ok) return received;
   const { inline, places } = received.value;
@@ -160,7 +161,14 @@ async function writeZeros(exchange: FileExchange, name: LocatedBlob, range: Rang
     yield bytes;
   }
   const { remoteAddress: from, signal } = exchange.request;
-  const options = { contentLengthBytes: bytes.length, wants: { md5: false, crc64: false }, isPages: true, from, signal };
+  const options = {
+    contentLengthBytes: bytes.length,
+    wants: { md5: false, crc64: false },
+    isPages: true,
+    from,
+    signal,
+    cause: exchange.cause,
+  };
   const received = await exchange.objects.receive(name, once(), options);
   if (!received.ok) return received;
   const { inline, places } = received.value;
@@ -169,8 +177,8 @@ async function writeZeros(exchange: FileExchange, name: LocatedBlob, range: Rang
 
 /** Reads a range of at most a chunk, or of what a digest is asked for. */
 async function bytesOf(exchange: FileExchange, name: LocatedBlob, content: BlobContent, endBytes: number): Promise<Parsed<Uint8Array>> {
-  const { request, objects } = exchange;
-  const download = await objects.download(name, content.blob as Blob, content, endBytes, { signal: request.signal });
+  const { request, objects, cause } = exchange;
+  const download = await objects.download(name, content.blob as Blob, content, endBytes, { signal: request.signal, cause });
   return download.ok ? collect(download.value) : download;
 }
 
@@ -247,7 +255,7 @@ export async function getFile(exchange: FileExchange): Promise<Answer> {
     md5.update(bytes.value);
     return respond(status, { ...result, "Content-MD5": toBase64(md5.digest()) }, bytes.value);
   }
-  const to = { to: request.remoteAddress, signal: request.signal };
+  const to = { to: request.remoteAddress, signal: request.signal, cause: exchange.cause };
   const download = await objects.download(name, blob, read.value, endBytes, to);
   return download.ok ? respond(status, result, download.value) : download;
 }

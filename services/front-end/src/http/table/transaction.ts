@@ -203,7 +203,7 @@ async function serveQuery(exchange: TableExchange, request: TransactionRequest, 
 
 function errorAnswer(exchange: TableExchange, error: RestError, request: TransactionRequest | undefined, index: number): TransactionAnswer {
   const { world } = exchange.objects.parts;
-  const about = { requestId: exchange.requestId, time: formatIso(world.clock.wallMs()), index: String(index) };
+  const about = { requestId: exchange.cause["request-id"], time: formatIso(world.clock.wallMs()), index: String(index) };
   return {
     status: error.status,
     headers: {

@@ -224,6 +224,7 @@ export async function readSource(
   const bytes = await exchange.objects.download(name, blob, found.value as BlobContent, end, {
     signal: exchange.request.signal,
     key: exchange.sourceKey,
+    cause: exchange.cause,
   });
   if (bytes.ok) return parsed({ blob, lengthBytes, bytes: bytes.value });
   return { ok: false, error: bytes.error.code === "EncryptionScopeDisabled" ? unverified(exchange, bytes.error) : bytes.error };

@@ -204,6 +204,7 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
     wants,
     key: exchange.key,
     signal,
+    cause: exchange.cause,
   });
   if (!received.ok) return received;
   const compared = compareDigests(digests.value, received.value);

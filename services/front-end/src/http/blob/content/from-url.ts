@@ -72,8 +72,8 @@ async function fetched(
   const { blob, bytes, lengthBytes } = content.value;
   const crc64 = behaves(exchange.version, "contentCrc64") && digests.value.md5 === undefined;
   const wants = { md5: whole !== undefined || digests.value.md5 !== undefined || !crc64, crc64 };
-  const { signal } = exchange.request;
-  const options = { contentLengthBytes: lengthBytes, wants, key: exchange.key, signal, isPages };
+  const { request, key, cause } = exchange;
+  const options = { contentLengthBytes: lengthBytes, wants, key, signal: request.signal, isPages, cause };
   const received = await exchange.objects.receive(to.value, bytes, options);
   if (!received.ok) return received;
   const compared = compareDigests(digests.value, received.value);

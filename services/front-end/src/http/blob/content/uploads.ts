@@ -68,6 +68,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
     key: exchange.key,
     from: request.remoteAddress,
     signal: request.signal,
+    cause: exchange.cause,
   });
   if (!received.ok) return received;
   const compared = compareDigests(announced, received.value);
@@ -139,7 +140,7 @@ export interface CheckedBody {
 
 /** The body of a write of blocks or pages, as long as it says and with the checksum that it says. */
 export async function receiveChecked(
-  exchange: Pick<BlobExchange, "objects" | "request" | "version" | "key">,
+  exchange: Pick<BlobExchange, "objects" | "request" | "version" | "key" | "cause">,
   name: LocatedBlob,
   announced: AnnouncedDigests,
   lengthBytes: number,
@@ -155,6 +156,7 @@ export async function receiveChecked(
     isPages,
     from: request.remoteAddress,
     signal: request.signal,
+    cause: exchange.cause,
   });
   if (!received.ok) return received;
   const compared = compareDigests(announced, received.value);
