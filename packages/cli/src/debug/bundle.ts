@@ -167,7 +167,11 @@ function* secretsOf(config: ClusterConfig, environment: Readonly<Record<string, 
   for (const settings of Object.values(config.roles))
     for (const [key, value] of Object.entries(settings ?? {})) if (isSecretName(key) && !/file$/i.test(key)) yield String(value);
   for (const [name, value] of Object.entries(environment))
-    if (value !== undefined && isSecretName(name)) yield* [value, ...value.split(/[;:,]/)];
+    if (value !== undefined) {
+      if (isSecretName(name)) yield* [value, ...value.split(/[;:,]/)];
+      // The password of a proxy may hold what a URL has to encode: no pattern of a URL finds its end.
+      if (/_proxy$/i.test(name)) yield* /:\/\/[^:]*:(.*)@/.exec(value)?.slice(1) ?? [];
+    }
   const { current, previous } = secretFilesOf(config);
   const named = [
     "cluster-secret",

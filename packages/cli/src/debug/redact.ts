@@ -28,7 +28,8 @@ const rules: readonly Rule[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi, `$1 ${gone}`],
   // Tokens of JSON: header, payload, signature.
   [/\beyJ[\w-]{6,}(\.[\w-]*){1,4}/g, gone],
-  [/\b([a-z][\w+.-]{0,30}:\/\/)[^\s/"'<>@]+@/gi, `$1${gone}@`],
+  // To the last @ of the authority: a password may have one that nobody has encoded.
+  [/\b([a-z][\w+.-]{0,30}:\/\/)[^\s/"'<>]+@/gi, `$1${gone}@`],
   // A field of JSON, also of JSON within a text.
   [
     /(\\*"[\w.-]*(?:key|secret|token|passw|pwd|passphrase|credential|authorization|cookie|signature|connectionString)[\w.-]*\\*"\s*:\s*\\*")(?:[^"\\]|\\(?!"))+/gi,
