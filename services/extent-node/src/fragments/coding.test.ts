@@ -6,7 +6,7 @@ import { fragmentContentOffset } from "@stamp/extent";
 import { extentPath } from "../disk/extent-files.ts";
 import { Coding } from "../testing/coding.ts";
 import { pattern, reasonOf, stampId } from "../testing/harness.ts";
-import { fragmentPath } from "./fragment-files.ts";
+import { fragmentPath } from "./fragment-paths.ts";
 
 const timeoutMs = 60_000;
 

@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extentId, extentVersion, type Outcome, type RuleName, rulesWithout, unwrap } from "@stamp/base";
-import { type FragmentSpec, fragmentChunkBytes, fragmentContentOffset } from "@stamp/extent";
+import { type FragmentSpec, fragmentChunkBytes, fragmentContentOffset, fragmentHeadBytes } from "@stamp/extent";
 import { DiskError, formatMarkerFile } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { DiskQueue, repairIo, scrubIo } from "../disk/disk-queue.ts";
 import { ExtentFiles } from "../disk/extent-files.ts";
 import { DeletedVersions } from "./deleted-versions.ts";
-import { FragmentFiles, fragmentNameOf, fragmentPath } from "./fragment-files.ts";
+import { FragmentFiles } from "./fragment-files.ts";
+import { fragmentNameOf, fragmentPath } from "./fragment-paths.ts";
 
 const identity = { stampId: "stamp", diskId: "disk" };
 const fragmentBytes = 3 * fragmentChunkBytes;
@@ -262,6 +263,38 @@ test("fragments: a deletion names one version; it takes what is in the making to
       [9],
     );
     assert.deepEqual(unwrap(await files.read(newer, 0, fragmentBytes, repairIo)), content(2));
+  }));
+
+test("fragments: a deletion for one creation leaves a fragment of another, takes one whose head rotted, and waits for a disk that tells nothing", () =>
+  inSimulation(17, async (sim) => {
+    const files = await open(sim);
+    const disk = sim.disk("p");
+    const [own, other] = [9, 5];
+    const faults = {
+      nothing: () => {},
+      "its head": (path: string) => disk.corrupt(path, 20),
+      "its table": (path: string) => disk.corrupt(path, fragmentHeadBytes + 5),
+      "its file": (path: string) => disk.lose(path),
+      "its disk": (path: string) => disk.failNext("read", "io", path),
+    };
+    const went: Record<string, boolean[]> = {};
+    for (const [what, strike] of Object.entries(faults)) {
+      const held = { ...spec, creation: own };
+      went[what] = [];
+      for (const creation of [other, own]) {
+        const made = { ...held, version: extentVersion(10 + 2 * Object.keys(went).length + went[what].length) };
+        unwrap(await make(files, made, content(1)));
+        strike(fragmentPath(made));
+        went[what].push(await files.remove(made.extentId, made.version, creation));
+      }
+    }
+    assert.deepEqual(went, {
+      nothing: [false, true],
+      "its head": [true, true],
+      "its table": [false, true],
+      "its file": [true, true],
+      "its disk": [false, false],
+    });
   }));
 
 test("fragments: pieces that arrive after the deletion of their version make nothing; another version is made", () =>

@@ -10,7 +10,7 @@
  * - No byte leaves whose chunk is not what the table says (rule `fragmentChunkVerified`). A bad chunk makes its fragment `damaged`; its other chunks are still read.
  * - The format is named in the folder's marker before the first file is made.
  */
-import { type ExtentId, extentId, extentVersion, type Failed, newerFormat, OrderedIds, type Outcome, ok, refused } from "@stamp/base";
+import { type ExtentId, type Failed, newerFormat, OrderedIds, type Outcome, ok, refused } from "@stamp/base";
 import {
   badFragmentChunk,
   decodeFragmentHead,
@@ -30,40 +30,20 @@ import { type DiskQueue, type Io, repairIo } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
 import { markFormat } from "../format-marks.ts";
 import { DeletedVersions } from "./deleted-versions.ts";
+import {
+  fragmentFolderOf,
+  fragmentMakingPath,
+  fragmentMakingSuffix,
+  fragmentNameOf,
+  fragmentPath,
+  fragmentsFolder,
+} from "./fragment-paths.ts";
 import { FragmentWriter, otherContent } from "./fragment-writer.ts";
 
-export const fragmentsFolder = "fragments";
-const suffix = ".fragment";
-const makingSuffix = ".making";
 /** Largest number of chunks whose checksums are kept in memory, over all fragments: 16 MiB. */
 const keptChunksMax = 4 * 1024 * 1024;
 /** Bytes that `verify` reads at a time. */
 const verifyBytes = 1024 * 1024;
-
-const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, "0");
-const folderOf = (id: ExtentId): string => `${fragmentsFolder}/${hex(id % 256, 2)}`;
-const baseOf = ({ extentId: id, version, index }: FragmentName): string =>
-  `${folderOf(id)}/${hex(id, 14)}-${hex(version, 14)}-${hex(index, 2)}`;
-export const fragmentPath = (name: FragmentName): string => `${baseOf(name)}${suffix}`;
-
-/** Returns the name that a path below `fragments` says, or undefined if it is no fragment's. */
-export function fragmentNameOf(path: string): FragmentName | undefined {
-  const match = /\/([0-9a-f]{14})-([0-9a-f]{14})-([0-9a-f]{2})\.fragment$/.exec(path);
-  if (match === null) return undefined;
-  const [id, version, index] = match.slice(1).map((part) => Number.parseInt(part, 16)) as [number, number, number];
-  if (id === 0 || version === 0 || !Number.isSafeInteger(id) || !Number.isSafeInteger(version)) return undefined;
-  const name = { extentId: extentId(id), version: extentVersion(version), index };
-  return fragmentPath(name) === path ? name : undefined;
-}
-
-/** Returns the path of every file below `fragments` that ends like a fragment's. */
-export async function fragmentPaths(world: Pick<World, "disk">): Promise<string[]> {
-  const paths: string[] = [];
-  for (const folder of await world.disk.list(fragmentsFolder))
-    for (const file of await world.disk.list(`${fragmentsFolder}/${folder}`))
-      if (file.endsWith(suffix)) paths.push(`${fragmentsFolder}/${folder}/${file}`);
-  return paths;
-}
 
 interface Kept {
   readonly head: FragmentHead;
@@ -147,7 +127,7 @@ export class FragmentFiles {
         const path = `${fragmentsFolder}/${folder}/${file}`;
         const name = fragmentNameOf(path);
         if (name !== undefined) fragments.#add(name);
-        else if (file.endsWith(makingSuffix)) await (changesNothing ? undefined : world.disk.remove(path));
+        else if (path.endsWith(fragmentMakingSuffix)) await (changesNothing ? undefined : world.disk.remove(path));
         else world.logger.error("a file that is no fragment lies among them; it is left alone", { path });
       }
     }
@@ -200,7 +180,7 @@ export class FragmentFiles {
     if (!isFragmentSpec(spec)) return refused("invalidArgument", "badRequest", `no fragment has these numbers: ${JSON.stringify(spec)}`);
     const held = this.#refuse(spec);
     if (held !== undefined) return held;
-    const path = `${baseOf(spec)}${makingSuffix}`;
+    const path = fragmentMakingPath(spec);
     const marked = await markFormat(this.#world, "fragment", spec.creation);
     if (!marked.ok) return marked;
     const writer = new FragmentWriter({
@@ -227,7 +207,7 @@ export class FragmentFiles {
 
   /** Returns the writer of a fragment that was begun and is not finished. */
   making(name: FragmentName): FragmentWriter | undefined {
-    return this.#making.get(`${baseOf(name)}${makingSuffix}`);
+    return this.#making.get(fragmentMakingPath(name));
   }
 
   #refuse({ extentId: id, version }: FragmentName): Failed | undefined {
@@ -252,7 +232,7 @@ export class FragmentFiles {
       const to = fragmentPath(name);
       for (const each of [path, to]) await this.#files.close(each);
       await this.#world.disk.rename(path, to);
-      await this.#world.disk.syncFolder(folderOf(name.extentId));
+      await this.#world.disk.syncFolder(fragmentFolderOf(name.extentId));
       this.#forget(to);
       this.#add(name);
       return ok();
@@ -332,14 +312,13 @@ export class FragmentFiles {
   }
 
   /**
-   * Deletes a fragment of exactly this version, durably, and takes none of it any more. True if it was here. A fragment of another `creation` stays,
-   * and so does one whose head can't be read: its number may have been given twice. Undefined: any creation.
+   * Deletes a fragment of exactly this version, durably, and takes none of it any more. True if it was here. A fragment of another `creation` stays:
+   * its number may have been given twice. Undefined: any creation.
    */
   async remove(id: ExtentId, version: number, creation?: number): Promise<boolean> {
     const held = this.find(id, version);
     if (held !== undefined && creation !== undefined && this.#world.rules.on("commandsNameCreations")) {
-      const head = await this.head(held, repairIo);
-      if (!head.ok ? creation !== 0 : (head.value.creation ?? 0) !== creation) {
+      if (await this.#mayBeOther(held, creation)) {
         this.#world.logger.warn("kept a fragment of another extent that had the same number", { extent: id, version, index: held.index });
         return false;
       }
@@ -360,8 +339,28 @@ export class FragmentFiles {
     await this.#files.close(path);
     this.#forget(path);
     if (await this.#world.disk.exists(path)) await this.#world.disk.remove(path);
-    await this.#world.disk.syncFolder(folderOf(id));
+    await this.#world.disk.syncFolder(fragmentFolderOf(id));
     return true;
+  }
+
+  /** False for one whose head has rotted: no byte of it can be read any more, whosever it is. True if the disk does not tell. */
+  async #mayBeOther(name: FragmentName, creation: number): Promise<boolean> {
+    const path = fragmentPath(name);
+    let page: Uint8Array;
+    try {
+      page = await this.#files.with(path, false, (file) =>
+        this.#queue.run(repairIo, fragmentHeadBytes, () => file.read(0, fragmentHeadBytes)),
+      );
+    } catch (error) {
+      if (!(error instanceof DiskError) || (error.kind !== "io" && error.kind !== "notFound")) throw error;
+      return error.kind === "io";
+    }
+    const head = decodeFragmentHead(this.#world.digest.crc32c, page);
+    return head.kind === "newer" || (head.kind !== "invalid" && (!this.#isOwn(head.value) || (head.value.creation ?? 0) !== creation));
+  }
+
+  #isOwn({ stampId, diskId }: FragmentHead): boolean {
+    return stampId === this.#identity.stampId && diskId === this.#identity.diskId;
   }
 
   async #open(name: FragmentName, io: Io): Promise<Outcome<Kept>> {
@@ -382,9 +381,8 @@ export class FragmentFiles {
     const head = decodeFragmentHead(crc32c, page.value);
     if (head.kind === "newer") return newerFormat(path, head);
     if (head.kind === "invalid") return this.#hurt(name, head.why, false);
-    const { stampId, diskId, extentId: said, version: saidVersion, index } = head.value;
-    const own = stampId === this.#identity.stampId && diskId === this.#identity.diskId;
-    if (!own || said !== id || saidVersion !== version || index !== name.index)
+    const { diskId, extentId: said, version: saidVersion, index } = head.value;
+    if (!this.#isOwn(head.value) || said !== id || saidVersion !== version || index !== name.index)
       return this.#hurt(name, `its file is that of fragment ${index} of extent ${said}, version ${saidVersion}, disk ${diskId}`, false);
     const bytes = await this.#bytes(name, "head", fragmentHeadBytes, fragmentTableBytes(head.value.fragmentBytes), io);
     if (!bytes.ok) return bytes;

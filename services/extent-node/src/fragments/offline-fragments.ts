@@ -3,7 +3,8 @@ import type { FragmentName, NodeIdentity } from "@stamp/extent";
 import type { World } from "@stamp/ports";
 import { type DiskQueue, scrubIo } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
-import { FragmentFiles, fragmentNameOf, fragmentsFolder } from "./fragment-files.ts";
+import { FragmentFiles } from "./fragment-files.ts";
+import { fragmentNameOf, fragmentsFolder } from "./fragment-paths.ts";
 
 export interface CheckedFragment extends FragmentName {
   /** Damage of the fragment, in words; empty if none. */

@@ -16,7 +16,7 @@ import {
 } from "@stamp/extent";
 import { type Disk, refuseNewer, type World } from "@stamp/ports";
 import { identityFile, journalIdentityFile } from "../disk/node-disk.ts";
-import { fragmentPaths } from "../fragments/fragment-files.ts";
+import { fragmentPaths } from "../fragments/fragment-paths.ts";
 import { journalFolder } from "../journal/segment-pool.ts";
 import { scrubFile } from "../repair/scrubber.ts";
 import { extentFileNames } from "./rebuild-table.ts";

@@ -4,7 +4,7 @@ import { concatBytes, type Outcome, type RuleName, unwrap } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { ExtentFragments } from "@stamp/wire";
-import { fragmentPath } from "../fragments/fragment-files.ts";
+import { fragmentPath } from "../fragments/fragment-paths.ts";
 import { Cluster, pattern, stampId } from "./harness.ts";
 
 const timeoutMs = 60_000;
