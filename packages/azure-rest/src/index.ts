@@ -135,7 +135,9 @@ export {
 export {
   type EntryListEcho,
   entriesXml,
+  handlesXml,
   type ListedEntry,
+  type ListedHandle,
   type ListedShare,
   rangesXml,
   type ShareListEcho,

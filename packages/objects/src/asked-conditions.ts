@@ -20,4 +20,6 @@ export interface Conditions {
   readonly encryptionScope?: string | undefined;
   /** True if the request names no scope: the content is encrypted as the front-end found the blob. */
   readonly encryptionAsFound?: boolean | undefined;
+  /** Handle of the file by which the caller acts (handles/handle-rules.ts). Undefined: by REST. */
+  readonly handleId?: string | undefined;
 }

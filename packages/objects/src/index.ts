@@ -16,6 +16,18 @@ export { beginsContent, isBlobState, type ReportedContent, reportedContent } fro
 export { clipPlaces } from "./blobs/state/content.ts";
 export { type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, type RowOwner, rowsInside } from "./garbage.ts";
 export {
+  allRights,
+  deleteRight,
+  type FileHandle,
+  type FileLock,
+  handlesMax,
+  isDoomed,
+  type OpenFile,
+  readRight,
+  writeRight,
+} from "./handles/handle-rules.ts";
+export type { HandleStep, HandlesAnswer } from "./handles/operation.ts";
+export {
   accountKey,
   type BlobName,
   type BlobReference,

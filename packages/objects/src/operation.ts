@@ -7,6 +7,7 @@
 import type { ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
 import type { Conditions } from "./asked-conditions.ts";
 import type { LeaseAction } from "./blobs/protect/leases.ts";
+import type { HandleStep } from "./handles/operation.ts";
 import type { BlobName, BlobReference, Metadata } from "./object-keys.ts";
 import type { QueueOperation } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
@@ -373,6 +374,7 @@ export type Operation =
   | { readonly case: "table"; readonly value: TableOperation }
   | { readonly case: "queue"; readonly value: QueueOperation }
   | { readonly case: "tree"; readonly value: TreeStep }
+  | { readonly case: "handles"; readonly value: HandleStep }
   | { readonly case: "appendBlock"; readonly value: AppendBlock }
   | { readonly case: "sealBlob"; readonly value: OnBlob & { readonly appendPosition?: number | undefined } }
   | { readonly case: "putPages"; readonly value: PutPages }

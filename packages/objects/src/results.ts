@@ -2,6 +2,7 @@
 import type { Account } from "./accounts/operation.ts";
 import type { LeaseView } from "./blobs/protect/leases.ts";
 import type { ServiceError } from "./errors.ts";
+import type { HandlesAnswer } from "./handles/operation.ts";
 import type { Metadata } from "./object-keys.ts";
 import type { BlobHeaders, BlobType, ContainerEncryption, CopyPart, CopyState } from "./operation.ts";
 import type { QueueResult } from "./queues/operation.ts";
@@ -142,6 +143,7 @@ export type OperationResult =
   | { readonly case: "table"; readonly value: TableResult }
   | { readonly case: "queue"; readonly value: QueueResult }
   | { readonly case: "tree"; readonly value: StepAnswer }
+  | { readonly case: "handles"; readonly value: HandlesAnswer }
   | { readonly case: "done" }
   | {
       readonly case: "copyParts";

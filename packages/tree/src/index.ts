@@ -3,7 +3,7 @@
  * PartitionName does atomically, by a plan. Design: docs/design/tree.md.
  */
 export { create } from "./changes/create.ts";
-export { type RemoveOptions, remove } from "./changes/remove.ts";
+export { type RemoveOptions, remove, removeKnown } from "./changes/remove.ts";
 export { type RenameOptions, rename } from "./changes/rename.ts";
 export { type Collected, collect, forget } from "./collect.ts";
 export { type Listed, type ListPage, list } from "./list.ts";

@@ -16,6 +16,7 @@ import { ExtentFragments } from "./gen/stamp/v1/extent_fragments_pb.ts";
 import { ExtentNode } from "./gen/stamp/v1/extent_node_pb.ts";
 import { FaultRules } from "./gen/stamp/v1/fault_rules_pb.ts";
 import { FeatureLevels } from "./gen/stamp/v1/feature_levels_pb.ts";
+import { FileHandles } from "./gen/stamp/v1/file_handles_pb.ts";
 import { FrontEnd } from "./gen/stamp/v1/front_end_pb.ts";
 import { GeoDoor } from "./gen/stamp/v1/geo_shipping_pb.ts";
 import { LocationService } from "./gen/stamp/v1/location_pb.ts";
@@ -266,6 +267,18 @@ const tables: readonly ServiceCallers[] = [
     forgetDiverged: ["operator"],
     getAccount: ["operator"],
     listAccounts: ["operator"],
+  }),
+  // Gateways of other protocols, with a token of the account.
+  table(FileHandles, {
+    open: ["operator"],
+    read: ["operator"],
+    write: ["operator"],
+    setLength: ["operator"],
+    lock: ["operator"],
+    unlock: ["operator"],
+    setDisposition: ["operator"],
+    close: ["operator"],
+    list: ["operator"],
   }),
   // A lock service reads the level in its own store.
   table(FeatureLevels, {

@@ -17,6 +17,7 @@ export * from "./gen/stamp/v1/extent_fragments_pb.ts";
 export * from "./gen/stamp/v1/extent_node_pb.ts";
 export * from "./gen/stamp/v1/fault_rules_pb.ts";
 export * from "./gen/stamp/v1/feature_levels_pb.ts";
+export * from "./gen/stamp/v1/file_handles_pb.ts";
 export * from "./gen/stamp/v1/front_end_pb.ts";
 export * from "./gen/stamp/v1/geo_removal_pb.ts";
 export * from "./gen/stamp/v1/geo_reports_pb.ts";

@@ -55,6 +55,10 @@ const demanding: Readonly<Record<string, Demanding>> = {
     without: { case: "appendBlock", value: { name, conditions: { encryptionAsFound: false } } },
     with: { case: "appendBlock", value: { name, conditions: { encryptionAsFound: true } } },
   },
+  "Conditions.handle_id": {
+    without: { case: "putPages", value: { name, conditions: {} } },
+    with: { case: "putPages", value: { name, conditions: { handleId: "1" } } },
+  },
   "CreateContainer.default_encryption_scope": {
     without: { case: "createContainer", value: { account: "a", container: "c", defaultEncryptionScope: "" } },
     with: { case: "createContainer", value: { account: "a", container: "c", defaultEncryptionScope: "s" } },

@@ -105,6 +105,7 @@ const operationRows: Readonly<Record<OperationRow, Callers>> = {
   abortCopy: clients,
   claimCopy: clients,
   tree: clients,
+  handles: clients,
   leaseBlob: clients,
   snapshotBlob: clients,
   undeleteBlob: clients,
@@ -180,7 +181,9 @@ export const operations: ByRequest = {
 };
 
 const serversLease = "ps/";
-const leaseRow = (name: string): string => (name.startsWith(serversLease) ? serversLease : name);
+/** Sessions of gateways that open files (docs/design/files.md). */
+const sessionsLease = "files/";
+const leaseRow = (name: string): string => [serversLease, sessionsLease].find((prefix) => name.startsWith(prefix)) ?? name;
 /** Leases of partition servers are named for their holders. */
 const holderIn = (name: string): readonly string[] => (name.startsWith(serversLease) ? [name.slice(serversLease.length)] : []);
 
@@ -189,6 +192,7 @@ const leaseRows = {
   "partition-manager": ["partition-manager"],
   "location-service": ["location-service"],
   [serversLease]: ["partition-server"],
+  [sessionsLease]: ["operator"],
 } as const;
 
 /** LockService/AcquireLease. */

@@ -27,6 +27,7 @@ import {
   AvailabilityControl,
   Availability as AvailabilityService,
   FaultRules as FaultRulesService,
+  FileHandles,
   FrontEnd,
   GeoDoor,
   Requests,
@@ -47,6 +48,7 @@ import { Copies } from "./geo/copies.ts";
 import { GeoRefusals, geoDoorHandlers } from "./geo/geo-door.ts";
 import { NamelessPeers } from "./geo/nameless-peers.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
+import { fileHandlesHandlers } from "./grpc/file-handles.ts";
 import { frontEndHandlers } from "./grpc/grpc.ts";
 import { requestsHandlers } from "./grpc/requests-service.ts";
 import { Signals } from "./grpc/signals.ts";
@@ -74,7 +76,7 @@ import { callTakesWellKnownKey, type WellKnownKeyRules } from "./peers/well-know
 import { roomBesideOf } from "./room-beside.ts";
 import { MapCache } from "./routing/map-cache.ts";
 import { type CallLimits, Router } from "./routing/router.ts";
-import { Trees } from "./trees/trees.ts";
+import { treesOf } from "./trees/handles.ts";
 
 /** Adapters that reach beyond the stamp. Without them there are no bearers, and no sources of copies elsewhere. */
 export interface Outside {
@@ -223,7 +225,7 @@ export class FrontEndRole implements Role {
       containers: this.#containers,
       queues: new Queues(world, this.#router, config),
       tables: new Tables(world, this.#router, config),
-      trees: new Trees(world, this.#router, config),
+      ...treesOf(world, this.#router, config),
       foreignSources: new ForeignSources(outside.http, config.copySources),
       scopes: new ScopeKeys(this.#accounts),
       mayWriteUnits: () => this.#level.allows(neededLevels.cipherUnits),
@@ -302,6 +304,7 @@ export class FrontEndRole implements Role {
           () => this.#level.level,
         ),
       ),
+      served(FileHandles, fileHandlesHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
         this.#world,

@@ -108,6 +108,30 @@ export function entriesXml(echo: EntryListEcho, entries: readonly ListedEntry[],
   return `${declaration}${root}${echoed(echo)}${id}<Entries>${listed.join("")}</Entries>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
 
+/** A handle as List Handles shows it. */
+export interface ListedHandle {
+  readonly id: string;
+  /** Path of the file in its share. */
+  readonly path: string;
+  readonly fileId: string;
+  readonly parentId: string | undefined;
+  readonly sessionId: string;
+  readonly client: string;
+  readonly openedMs: number;
+  readonly rights: readonly ("Read" | "Write" | "Delete")[];
+}
+
+export function handlesXml(handles: readonly ListedHandle[], nextMarker: string): string {
+  const listed = handles.map(
+    (handle) =>
+      `<Handle>${element("HandleId", handle.id)}${named("Path", handle.path)}${element("FileId", handle.fileId)}` +
+      `${handle.parentId === undefined ? "" : element("ParentId", handle.parentId)}${element("SessionId", handle.sessionId)}` +
+      `${element("ClientIp", handle.client)}${element("ClientName", handle.client)}<OpenTime>${formatRfc1123(handle.openedMs)}</OpenTime>` +
+      `<AccessRightList>${handle.rights.map((right) => `<AccessRight>${right}</AccessRight>`).join("")}</AccessRightList></Handle>`,
+  );
+  return `${declaration}<EnumerationResults><Entries>${listed.join("")}</Entries>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
+}
+
 /** `endBytes`: exclusive. */
 export const rangesXml = (ranges: readonly { readonly startBytes: number; readonly endBytes: number }[]): string =>
   `${declaration}<Ranges>${ranges

@@ -10,6 +10,7 @@
  * deleted. The third is decided in the row's order (purgeBlob): until then somebody may undelete it, or change its expiry.
  */
 import { compareBytes, emptyBytes } from "@stamp/base";
+import { handlesKey } from "../handles/handle-row.ts";
 import {
   afterPrefix,
   blockRow,
@@ -174,7 +175,8 @@ function* purge(prefix: Uint8Array, { rules, wallMs }: Moment): Plan {
   const staging = yield* getRow(stagingKey(prefix));
   if (staging && (isRemoved || purgeGivenUp(staging, wallMs))) writes.push(...(yield* dropStaging(prefix, decodeStaging(staging))));
   // Last, so that what is left is found again.
-  if (isRemoved && !left) writes.push(remove(nodeKey(prefix, "file")));
+  if (isRemoved && !left)
+    writes.push(remove(nodeKey(prefix, "file")), ...((yield* getRow(handlesKey(prefix))) ? [remove(handlesKey(prefix))] : []));
   return answer(done, [...writes, ...(yield* users.writes(prefix))]);
 }
 

@@ -6,7 +6,7 @@ import { isRead } from "./rows.ts";
 
 type Access = "read" | "write";
 
-const expected: Readonly<Record<Exclude<OperationKind, "table" | "queue" | "tree">, Access>> = {
+const expected: Readonly<Record<Exclude<OperationKind, "table" | "queue" | "tree" | "handles">, Access>> = {
   getAccount: "read",
   putAccount: "write",
   listAccounts: "read",

@@ -33,6 +33,7 @@ import {
   setPathAccess,
 } from "../blobs/state/blob-properties.ts";
 import { inlineBytesMax } from "../blobs/state/content.ts";
+import { onlyLists, stepHandles } from "../handles/handle-steps.ts";
 import type { ListStart } from "../list-start.ts";
 import type { BlobName } from "../object-keys.ts";
 import type { ContainerName, Operation, OperationKind, OperationValue } from "../operation.ts";
@@ -130,6 +131,7 @@ const rows: OperationRows<Operation> = {
     overRanges: ({ action }) => action === "page",
     pipelined: true,
   },
+  handles: { ...blobWrite, access: (value) => (onlyLists(value) ? "read" : "write"), plan: stepHandles },
 };
 
 /** The names of a value that routing reads, which the wire's values have under the same names, and may leave out. */

@@ -10,6 +10,8 @@ import type { Conditions } from "../asked-conditions.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "../blobs/protect/leases.ts";
 import { readBlob } from "../blobs/state/blob-state.ts";
 import { checkWriteConditions } from "../conditions.ts";
+import { refusedByHandles, removalNeed } from "../handles/handle-steps.ts";
+import { isShareContainer } from "../object-keys.ts";
 import { answer, fail, getRow, type Plan, type PlanContext, refuse } from "../plan.ts";
 import type { TreePlace, TreeRoutable, TreeStep } from "./operation.ts";
 import { planOfStep } from "./step.ts";
@@ -72,7 +74,10 @@ function* conditionOn(
   conditions: Conditions,
   overLease: boolean,
 ): Plan<string | undefined> {
-  const { head } = yield* readBlob(context, name);
+  const { prefix, head } = yield* readBlob(context, name);
+  const looks = isShareContainer(name.container) && context.rules.on("handlesMarkChecks");
+  const held = looks ? yield* refusedByHandles(prefix, removalNeed(conditions.handleId)) : undefined;
+  if (held !== undefined) return held;
   const check = overLease ? checkLeaseOfRead : checkLeaseOfWrite;
   const error =
     check("Blob", conditions.leaseId, head?.lease, context.leases) ??

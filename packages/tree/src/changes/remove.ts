@@ -23,6 +23,14 @@ export function* remove(context: MachineContext, path: readonly string[], option
   return held;
 }
 
+/** Removes the file or directory with this id if the entry still holds it, whatever stands in the way of clients. True: it is gone. */
+export function* removeKnown(context: MachineContext, at: EntryAddress, id: string): Machine<boolean> {
+  const held = (yield* freed(context, at))?.held;
+  if (held?.id !== id) return false;
+  yield* removeHeld(context, at, held, { recursive: false });
+  return true;
+}
+
 /** Removes what the entry holds. With `recursive` a directory goes with all below it, which the collector takes (collect.ts). */
 export function* removeHeld(
   context: MachineContext,

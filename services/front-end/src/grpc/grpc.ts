@@ -40,7 +40,7 @@ function failedBy(error: RestError): Failed {
   return refused(codes[error.status] ?? "invalidArgument", "conflict", error.message, details);
 }
 
-const outcomeOf = <T>(result: Parsed<T>): Outcome<T> => (result.ok ? ok(result.value) : failedBy(result.error));
+export const outcomeOf = <T>(result: Parsed<T>): Outcome<T> => (result.ok ? ok(result.value) : failedBy(result.error));
 
 export interface GrpcDoorParts {
   readonly world: World;
@@ -181,6 +181,18 @@ async function allowed(
   const policy = await checkToken(parts, account, context, limits, servedHere(account, operation));
   if (!policy.ok || policy.value.hierarchical !== true || !/Blobs?(Properties)?$/.test(operation)) return policy;
   return refused("unimplemented", "badRequest", `${operation} in an account with a hierarchical namespace: use its dfs endpoint`);
+}
+
+/** Returns the policy of the account for files of shares, if the call has a token of it. A share is a tree in every account. */
+export async function allowedFiles(
+  parts: GrpcDoorParts,
+  account: string,
+  operation: string,
+  context: CallContext,
+  limits: CallLimits,
+): Promise<Outcome<BlobPolicy>> {
+  const policy = await checkToken(parts, account, context, limits, servedHere(account, operation));
+  return policy.ok ? ok({ ...policy.value, versioning: false, deleteRetentionDays: 0, hierarchical: true }) : policy;
 }
 
 /** True if a gRPC call for the account is served here. Calls name an account by its own name only. */

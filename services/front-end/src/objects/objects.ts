@@ -24,6 +24,7 @@ import { Copies } from "../copy/copies.ts";
 import type { ForeignSources } from "../copy/foreign-sources.ts";
 import { overRanges } from "../routing/over-ranges.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "../routing/router.ts";
+import type { Handles } from "../trees/handles.ts";
 import { type Trees, whenSettled } from "../trees/trees.ts";
 import { answered } from "./answered.ts";
 import { BlobPages } from "./blob-pages.ts";
@@ -42,6 +43,7 @@ export interface ObjectsParts {
   readonly queues: Queues;
   readonly tables: Tables;
   readonly trees: Trees;
+  readonly handles: Handles;
   readonly scopes: ScopeKeys;
   /** True if encrypted content may be written in units, which a release before feature level 4 does not read. */
   readonly mayWriteUnits: () => boolean;
@@ -170,9 +172,10 @@ export class Objects {
     return this.parts.tables;
   }
 
-  /** Returns the answer of the range's server as it is. A file that an operation of its tree holds is written when that is over. */
+  /** Returns the answer of the range's server as it is. A file that an operation of its tree, or an ended session, holds is written when that is over. */
   run(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
-    return whenSettled(this.parts.trees, kind, limits, () => executeProtecting(this, kind, limits));
+    const settled = () => whenSettled(this.parts.trees, kind, limits, () => executeProtecting(this, kind, limits));
+    return this.parts.handles.beside(kind, limits, settled);
   }
 
   /** Refused while a policy or a hold protects anything inside. */

@@ -11,6 +11,7 @@ export interface WireConditions {
   readonly encryptionKeySha256?: Uint8Array;
   readonly encryptionScope?: string;
   readonly encryptionAsFound?: boolean;
+  readonly handleId?: string;
 }
 
 /** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */

@@ -26,6 +26,7 @@ import {
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire, plainOf, signedIdentifiersFromWire } from "@stamp/wire";
+import { handleStepFromWire } from "./handles-on-wire.ts";
 import { missing } from "./missing.ts";
 import { queueOperationFromWire } from "./queue-on-wire.ts";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
@@ -200,6 +201,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
   table: tableOperationFromWire,
   queue: queueOperationFromWire,
   tree: treeStepFromWire,
+  handles: handleStepFromWire,
 };
 
 const given = <T extends { readonly length: number }>(value: T): T | undefined => (value.length > 0 ? value : undefined);

@@ -22,6 +22,7 @@ import {
   packBlockSizes,
   toWire,
 } from "@stamp/wire";
+import { handlesToWire } from "./handles-on-wire.ts";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
 import { stepAnswerToWire } from "./tree-on-wire.ts";
@@ -73,6 +74,8 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "queue", value: queueResultToWire(result.value) } };
     case "tree":
       return { kind: { case: "tree", value: stepAnswerToWire(result.value) } };
+    case "handles":
+      return { kind: { case: "handles", value: handlesToWire(result.value) } };
     case "leased":
       return { kind: { case: "leased", value: initOf(LeasedSchema, result.value) } };
     case "deleted":

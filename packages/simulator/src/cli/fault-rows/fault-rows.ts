@@ -8,6 +8,7 @@ import { consensusRows } from "./consensus.ts";
 import type { FaultRow } from "./fault-row.ts";
 import { fragmentRows } from "./fragments.ts";
 import { geoRows } from "./geo.ts";
+import { handleRows } from "./handles.ts";
 import { leaderRows } from "./leaders.ts";
 import { objectRows } from "./objects.ts";
 import { processRows } from "./processes.ts";
@@ -23,5 +24,6 @@ export const faultRows: readonly FaultRow[] = [
   ...surroundingRows,
   ...geoRows,
   ...treeRows,
+  ...handleRows,
   ...consensusRows,
 ];

@@ -76,9 +76,15 @@ export const writtenHeaders = (exchange: FileExchange, blob: Blob): ResponseHead
 
 type Range = Required<ByteRange>;
 
+/** The part of a request that reads and writes of content need. */
+export interface ContentExchange extends Pick<FileExchange, "objects" | "headers" | "limits"> {
+  readonly cause: FileExchange["cause"] | undefined;
+  readonly request: Pick<FileExchange["request"], "remoteAddress" | "signal">;
+}
+
 /** Writes received bytes. A chunk that has too many pieces is written anew as one, and the write is tried again. */
 export async function putBytes(
-  exchange: FileExchange,
+  exchange: ContentExchange,
   name: LocatedBlob,
   range: Range,
   body: CheckedBody["body"],
@@ -98,7 +104,7 @@ export async function putBytes(
 }
 
 /** Writes the bytes of a chunk where they are, as one piece; nothing if the file has changed meanwhile. */
-async function joinChunk(exchange: FileExchange, name: LocatedBlob, chunk: number, lease: WireConditions): Promise<Parsed<void>> {
+async function joinChunk(exchange: ContentExchange, name: LocatedBlob, chunk: number, lease: WireConditions): Promise<Parsed<void>> {
   const { objects, request } = exchange;
   const start = chunk * chunkBytes;
   const value = { name, conditions: lease, startBytes: toWire(start), endBytes: toWire(start + chunkBytes) };
@@ -176,7 +182,12 @@ async function writeZeros(exchange: FileExchange, name: LocatedBlob, range: Rang
 }
 
 /** Reads a range of at most a chunk, or of what a digest is asked for. */
-async function bytesOf(exchange: FileExchange, name: LocatedBlob, content: BlobContent, endBytes: number): Promise<Parsed<Uint8Array>> {
+export async function bytesOf(
+  exchange: ContentExchange,
+  name: LocatedBlob,
+  content: BlobContent,
+  endBytes: number,
+): Promise<Parsed<Uint8Array>> {
   const { request, objects, cause } = exchange;
   const download = await objects.download(name, content.blob as Blob, content, endBytes, { signal: request.signal, cause });
   return download.ok ? collect(download.value) : download;

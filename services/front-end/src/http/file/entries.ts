@@ -23,6 +23,7 @@ import { blobOf } from "../../objects/wire-to-rest.ts";
 import { leased, leaseOf as leaseRequestOf } from "../blob/leases.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { belowRoot, entryOf, type FileExchange, headOf, leaseOf, locatedOf, shareRow, treeNameOf } from "./exchange.ts";
+import { besideHandles } from "./handles.ts";
 import { refusedFile } from "./refusals.ts";
 import { createdMsOf } from "./share-facts.ts";
 import { changedEntries, isReadOnly, metadataEntries, newEntries, smbHeaders, smbOf } from "./smb.ts";
@@ -150,6 +151,7 @@ async function deletePath(exchange: FileExchange, kind: HeldKind): Promise<Answe
   if (!found.ok) return found;
   if (kind === "file") {
     const head = await headOf(exchange, found.value.name);
+    if (!head.ok && head.error.code === "BlobNotFound") return head;
     if (head.ok && isReadOnly(head.value)) return rejected("ReadOnlyAttribute");
   }
   const tree = treeNameOf(exchange, found.value.row);
@@ -157,7 +159,8 @@ async function deletePath(exchange: FileExchange, kind: HeldKind): Promise<Answe
   const { leaseId } = lease.value;
   const conditions = kind === "file" ? (leaseId === undefined ? {} : { leaseId }) : undefined;
   const options = { kind, recursive: false, conditions };
-  const removed = await trees.run(tree, (context) => remove(context, exchange.resource.path, options), exchange.limits());
+  const attempt = () => trees.run(tree, (context) => remove(context, exchange.resource.path, options), exchange.limits());
+  const removed = await besideHandles(exchange, [exchange.resource.path], attempt);
   if (!removed.ok) return removed.refusal === "notFound" ? rejected("ResourceNotFound") : refusedFile(removed);
   if (kind === "directory") trees.collect(tree, removed.value.id);
   return respond(202);

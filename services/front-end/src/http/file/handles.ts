@@ -1,37 +1,159 @@
 /**
- * List Handles and Force Close Handles. Nobody opens a file here: there is no SMB door, and REST requests hold no handle. So a file or
- * directory that is there has none.
+ * List Handles and Force Close Handles: what gateways hold open (docs/design/files.md). Handles are of files; a directory shows those below it
+ * if the request says so. A page goes over some files, whether they are open or not, and names where the next one begins.
  */
-import { type Parsed, rejected } from "@stamp/azure-rest";
-import { utf8 } from "@stamp/base";
-import { resolve } from "@stamp/tree";
+import { badHeader, badQuery, handlesXml, type ListedHandle, type Parsed, parsed, queryValue, rejected } from "@stamp/azure-rest";
+import { toHex, utf8 } from "@stamp/base";
+import type { EntryAddress } from "@stamp/objects";
+import { list, type Result, resolve } from "@stamp/tree";
+import { type Container, type FileHandle, fromWire } from "@stamp/wire";
+import { restErrorOf } from "../../objects/failures.ts";
+import type { LocatedBlob } from "../../objects/objects.ts";
+import { isHandleRefusal } from "../../trees/handles.ts";
+import { bytesOf } from "../dfs/tokens.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { type FileExchange, leaseOf, shareRow, treeNameOf } from "./exchange.ts";
+import { type FileExchange, leaseOf, locatedOf, shareRow, treeNameOf } from "./exchange.ts";
 import { refusedFile } from "./refusals.ts";
+import { fileIdOf } from "./smb.ts";
 
-const noHandles = '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Entries /><NextMarker /></EnumerationResults>';
+/** Files that one page looks at, and at how many at once. */
+const filesMax = 1_000;
+const readAtOnce = 64;
 
-/** Refused if the path names nothing. Undefined: it does. */
-async function refusedPath(exchange: FileExchange): Promise<Extract<Parsed<never>, { readonly ok: false }> | undefined> {
+interface LookedAt {
+  readonly name: LocatedBlob;
+  readonly path: string;
+  readonly parentId: string | undefined;
+  /** Entry of the file; undefined: the one that its handles name. */
+  readonly at?: EntryAddress | undefined;
+}
+
+interface Page {
+  readonly row: Container;
+  readonly files: readonly LookedAt[];
+  readonly next: string;
+}
+
+/** Returns the file that the request names, or a page of those below the directory that it names. */
+async function lookedAt(exchange: FileExchange, marker: string | undefined): Promise<Parsed<Page>> {
   const lease = leaseOf(exchange);
   if (!lease.ok) return lease;
   const row = await shareRow(exchange);
   if (!row.ok) return row;
   const { path } = exchange.resource;
   const tree = treeNameOf(exchange, row.value);
-  const found = await exchange.objects.parts.trees.run(tree, (context) => resolve(context, path), exchange.limits());
-  if (found.ok) return undefined;
-  return found.refusal === "notFound" || found.refusal === "notDirectory" ? rejected("ResourceNotFound") : refusedFile(found);
+  const { trees } = exchange.objects.parts;
+  const found = await trees.run(tree, (context) => resolve(context, path), exchange.limits());
+  if (!found.ok) {
+    return found.refusal === "notFound" || found.refusal === "notDirectory" ? rejected("ResourceNotFound") : refusedFile(found);
+  }
+  const last = found.value.at(-1);
+  const parentId = found.value.at(-2)?.held.id;
+  if (last?.held.kind === "file") {
+    const name = locatedOf(exchange, row.value, last.held.id);
+    return parsed({ row: row.value, files: [{ name, path: path.join("/"), parentId, at: last.at }], next: "" });
+  }
+  if (exchange.headers["x-ms-recursive"]?.toLowerCase() !== "true") return parsed({ row: row.value, files: [], next: "" });
+  const continuation = marker === undefined ? undefined : bytesOf(marker);
+  if (marker !== undefined && continuation === undefined) return badQuery("marker", marker, "It is none that this list has given.");
+  const options = { recursive: true, entriesMax: filesMax, continuation };
+  const page = await trees.run(tree, (context) => list(context, path, options), exchange.limits());
+  if (!page.ok) return refusedFile(page);
+  const files = page.value.entries.flatMap((entry): LookedAt[] => {
+    if (entry.held.kind !== "file") return [];
+    return [{ name: locatedOf(exchange, row.value, entry.held.id), path: [...path, ...entry.path].join("/"), parentId: undefined }];
+  });
+  return parsed({ row: row.value, files, next: page.value.continuation ? toHex(page.value.continuation) : "" });
 }
 
+/** Returns the open files among these, without handles of ended sessions. */
+async function openFiles(exchange: FileExchange, files: readonly LookedAt[]) {
+  const { handles } = exchange.objects.parts;
+  const open: { readonly file: LookedAt; readonly held: readonly FileHandle[] }[] = [];
+  for (let at = 0; at < files.length; at += readAtOnce) {
+    const read = await Promise.all(
+      files.slice(at, at + readAtOnce).map(async (file) => {
+        const limits = exchange.limits();
+        let listed = await handles.step(file.name, { action: "list" }, limits);
+        const isOpen = listed.ok && "answer" in listed.value && (listed.value.answer.handles.length > 0 || listed.value.answer.pending);
+        if (isOpen && (await handles.settle(file.name, limits, file.at)))
+          listed = await handles.step(file.name, { action: "list" }, limits);
+        return { file, listed };
+      }),
+    );
+    for (const { file, listed } of read) {
+      if (!listed.ok) return { ok: false as const, error: restErrorOf(listed.failure) };
+      if ("answer" in listed.value && listed.value.answer.handles.length > 0) open.push({ file, held: listed.value.answer.handles });
+    }
+  }
+  return parsed(open);
+}
+
+const rights = ["Read", "Write", "Delete"] as const;
+
+const shown = ({ path, name, parentId }: LookedAt, handle: FileHandle): ListedHandle => ({
+  id: handle.id,
+  path,
+  fileId: fileIdOf(name.blob),
+  parentId: parentId === undefined ? undefined : fileIdOf(parentId),
+  sessionId: `${handle.session}/${handle.sessionEpoch}`,
+  client: handle.client,
+  openedMs: fromWire(handle.openedMs),
+  rights: rights.filter((_, bit) => (handle.access & (1 << bit)) !== 0),
+});
+
 export async function listHandles(exchange: FileExchange): Promise<Answer> {
-  const refused = await refusedPath(exchange);
-  return refused ?? respond(200, { "Content-Type": "application/xml" }, utf8(noHandles));
+  const page = await lookedAt(exchange, queryValue(exchange.target.query, "marker") || undefined);
+  if (!page.ok) return page;
+  const open = await openFiles(exchange, page.value.files);
+  if (!open.ok) return open;
+  const listed = open.value.flatMap(({ file, held }) => held.map((handle) => shown(file, handle)));
+  return respond(200, { "Content-Type": "application/xml" }, utf8(handlesXml(listed, page.value.next)));
 }
 
 export async function forceCloseHandles(exchange: FileExchange): Promise<Answer> {
-  if (exchange.headers["x-ms-handle-id"] === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-handle-id" });
-  const refused = await refusedPath(exchange);
-  const none = { "x-ms-number-of-handles-closed": "0", "x-ms-number-of-handles-failed": "0" };
-  return refused ?? respond(200, none);
+  const id = exchange.headers["x-ms-handle-id"];
+  if (id === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-handle-id" });
+  if (id !== "*" && !/^\d{1,20}$/.test(id)) return badHeader("x-ms-handle-id", id, "A handle's number, or * for all.");
+  const page = await lookedAt(exchange, queryValue(exchange.target.query, "marker") || undefined);
+  if (!page.ok) return page;
+  const open = await openFiles(exchange, page.value.files);
+  if (!open.ok) return open;
+  let closed = 0;
+  let failed = 0;
+  const { handles } = exchange.objects.parts;
+  for (const { file, held } of open.value) {
+    const meant = id === "*" ? held.length : held.filter((handle) => handle.id === id).length;
+    if (meant === 0) continue;
+    const step = id === "*" ? { action: "closeAll" } : { action: "close", handle: { id } };
+    const done = await handles.step(file.name, step, exchange.limits());
+    if (!done.ok) failed += meant;
+    else closed += meant;
+    if (done.ok && "answer" in done.value) await handles.removeDoomed(file.name, done.value.answer, exchange.limits(), file.at);
+  }
+  const counted = { "x-ms-number-of-handles-closed": String(closed), "x-ms-number-of-handles-failed": String(failed) };
+  return respond(200, page.value.next === "" ? counted : { ...counted, "x-ms-marker": page.value.next });
+}
+
+/** Runs a removal or rename again when handles that have refused it were of ended sessions. `paths`: of the files that it changes. */
+export async function besideHandles<T>(
+  exchange: FileExchange,
+  paths: readonly (readonly string[])[],
+  attempt: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const first = await attempt();
+  if (first.ok || first.refusal !== "conditionNotMet" || !isHandleRefusal(first.condition ?? "")) return first;
+  let changed = false;
+  for (const path of paths) changed = (await settledAt(exchange, path)) || changed;
+  return changed ? attempt() : first;
+}
+
+async function settledAt(exchange: FileExchange, path: readonly string[]): Promise<boolean> {
+  const row = await shareRow(exchange);
+  if (!row.ok || path.length === 0) return false;
+  const { trees, handles } = exchange.objects.parts;
+  const found = await trees.run(treeNameOf(exchange, row.value), (context) => resolve(context, path), exchange.limits());
+  const last = found.ok ? found.value.at(-1) : undefined;
+  if (last?.held.kind !== "file") return false;
+  return handles.settle(locatedOf(exchange, row.value, last.held.id), exchange.limits(), last.at);
 }

@@ -95,7 +95,7 @@ async function entriesOf(exchange: FileExchange, row: Container, listed: readonl
   return parsed(entries);
 }
 
-/** Undefined: it was removed since. */
+/** Undefined: it was removed since, or goes with its last handle. */
 async function entryOf(
   exchange: FileExchange,
   row: Container,
@@ -106,7 +106,7 @@ async function entryOf(
   const fileId = extended ? fileIdOf(held.id) : undefined;
   if (named.isDirectory && include.size === 0) return parsed({ ...named, fileId });
   const head = await headOf(exchange, locatedOf(exchange, row, held.id));
-  if (!head.ok) return head.error.code === "BlobNotFound" ? parsed(undefined) : head;
+  if (!head.ok) return head.error.code === "BlobNotFound" || head.error.code === "DeletePending" ? parsed(undefined) : head;
   const { etag, lastModifiedMs, contentLengthBytes } = blobOf(head.value);
   const { attributes, permissionKey, ...times } = smbOf(head.value);
   return parsed({

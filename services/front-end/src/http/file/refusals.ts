@@ -1,6 +1,7 @@
 /** Refusals of trees, as the Files service answers them. */
-import { type RestError, rejected, restError } from "@stamp/azure-rest";
+import { type RestError, rejected, restError, restErrorOfService } from "@stamp/azure-rest";
 import type { Result } from "@stamp/tree";
+import { isHandleRefusal } from "../../trees/handles.ts";
 import { treeError } from "../dfs/refusals.ts";
 
 type Refused = Extract<Result<unknown>, { readonly ok: false }>;
@@ -21,6 +22,8 @@ function errorOf(result: Refused): RestError {
     case "pathTooLong":
     case "tooDeep":
       return restError("OutOfRangeInput", { Reason: `The path is refused: ${result.refusal}.` });
+    case "conditionNotMet":
+      return isHandleRefusal(result.condition ?? "") ? restErrorOfService(result.condition ?? "", "", {}) : treeError(result);
     default:
       return treeError(result);
   }

@@ -22,6 +22,7 @@ import type { Blob, Container } from "@stamp/wire";
 import { type Answer, respond } from "../exchange.ts";
 import { writtenEntry } from "./entries.ts";
 import { type FileExchange, headOf, leaseOf, locatedOf, shareRow, treeNameOf } from "./exchange.ts";
+import { besideHandles } from "./handles.ts";
 import { refusedFile } from "./refusals.ts";
 import { changedEntries, isReadOnly } from "./smb.ts";
 
@@ -91,7 +92,8 @@ async function renamePath(exchange: FileExchange, kind: HeldKind): Promise<Answe
     targetConditions: to === undefined ? {} : { leaseId: to },
     targetLeaseKeeps: true,
   };
-  const moved = await trees.run(tree, (context) => rename(context, source.value.path, resource.path, options), exchange.limits());
+  const attempt = () => trees.run(tree, (context) => rename(context, source.value.path, resource.path, options), exchange.limits());
+  const moved = await besideHandles(exchange, [source.value.path, resource.path], attempt);
   if (!moved.ok) {
     if (moved.refusal !== "notFound" && moved.refusal !== "notDirectory") return refusedRename(moved);
     const there = await trees.run(tree, (context) => resolve(context, source.value.path), exchange.limits());

@@ -16,7 +16,7 @@ const written = ":written";
 const changed = ":changed";
 const permissionKey = ":permission";
 
-const nowOf = (exchange: FileExchange): string => formatIso(exchange.objects.parts.world.clock.wallMs());
+const nowOf = (exchange: Pick<FileExchange, "objects">): string => formatIso(exchange.objects.parts.world.clock.wallMs());
 
 /** Entries that a creation sets: all of them. */
 export async function newEntries(exchange: FileExchange, row: Container, isDirectory: boolean): Promise<Parsed<Entries>> {
@@ -57,7 +57,7 @@ export async function changedEntries(exchange: FileExchange, row: Container, isD
 }
 
 /** Entries that a write of content sets. `x-ms-file-last-write-time: preserve` keeps the time of the last write. */
-export function contentEntries(exchange: FileExchange): Entries {
+export function contentEntries(exchange: Pick<FileExchange, "objects" | "headers">): Entries {
   const now = nowOf(exchange);
   const keeps = exchange.headers["x-ms-file-last-write-time"]?.toLowerCase() === "preserve";
   return keeps ? { [changed]: now } : { [written]: now, [changed]: now };

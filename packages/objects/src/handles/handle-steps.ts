@@ -1,0 +1,140 @@
+/**
+ * Changes of the handles of a file as an operation, and other operations beside handles. The handles have a row in the PartitionName of the
+ * file, so an operation and its look at the handles are one decision, and no move of a range forgets them (docs/design/model/handles.pml).
+ *
+ * A plan does not know whether a session has ended: the front-end asks the lock service and sends `end` (rule `handlesEndRecorded`).
+ */
+import { checkLeaseOfWrite } from "../blobs/protect/leases.ts";
+import { readBlob, sizeOfBody } from "../blobs/state/blob-state.ts";
+import type { HeadState } from "../blobs/state/head-row.ts";
+import { isShareContainer } from "../object-keys.ts";
+import type { Operation } from "../operation.ts";
+import { answer, fail, getRow, type Plan, type PlanContext, put, refuse, remove } from "../plan.ts";
+import { decodeOpenFile, encodeOpenFile, handlesKey } from "./handle-row.ts";
+import {
+  allRights,
+  type Changed,
+  closed,
+  deleteRight,
+  disposed,
+  type HandleRefusal,
+  type Need,
+  notOpen,
+  type OpenFile,
+  opened,
+  readRight,
+  refusalOf,
+  withLock,
+  withoutLock,
+  writeRight,
+} from "./handle-rules.ts";
+import type { HandleStep, HandlesAnswer } from "./operation.ts";
+
+export const onlyLists = ({ action }: Pick<HandleStep, "action">): boolean => action === "list";
+
+export function* stepHandles(value: HandleStep, context: PlanContext): Plan {
+  const { prefix, head } = yield* readBlob(context, value.name);
+  const row = yield* getRow(handlesKey(prefix));
+  const file = row ? decodeOpenFile(row) : notOpen;
+  const told = (decided: HandlesAnswer, writes: Parameters<typeof answer>[1] = []) => answer({ case: "handles", value: decided }, writes);
+  if (onlyLists(value)) return told({ file });
+  if (!head) return fail("BlobNotFound");
+  const deletes = (value.action === "dispose" && value.pending) || (value.action === "open" && value.handle?.deleteOnClose === true);
+  if (deletes && head.metadata[":attributes"]?.includes("ReadOnly")) return told({ refused: "ReadOnlyAttribute", file });
+  if (value.action === "open" && isKept(value, head, context)) return told({ refused: "SharingViolation", file });
+  const changed = changeOf(value, context, file);
+  if (changed === undefined) return refuse("badRequest", `no step of handles: ${value.action}`);
+  if ("refused" in changed) return told({ refused: changed.refused, file });
+  if (changed.file === file) return told({ file });
+  const isNothing = changed.file.handles.length === 0 && !changed.file.pending;
+  return told({ file: changed.file }, [isNothing ? remove(handlesKey(prefix)) : put(handlesKey(prefix), encodeOpenFile(changed.file))]);
+}
+
+/** A copy that goes on writes the file. A lease of REST keeps writers away, so whoever could write does not come in. */
+function isKept({ handle }: HandleStep, { copy, lease }: HeadState, { leases }: PlanContext): boolean {
+  if (copy?.status === "pending") return true;
+  const changes = ((handle?.access ?? 0) & (writeRight | deleteRight)) !== 0;
+  return changes && checkLeaseOfWrite("Blob", undefined, lease, leases) !== undefined;
+}
+
+function changeOf(value: HandleStep, { rules }: PlanContext, file: OpenFile): Changed | undefined {
+  const { handle, lock, session, sessionEpoch } = value;
+  switch (value.action) {
+    case "open":
+      return handle && opened(rules, file, handle, value);
+    case "close":
+      return { file: closed(file, ({ id }) => id === handle?.id) };
+    case "closeAll":
+      return { file: closed(file, () => true) };
+    case "end":
+      return { file: closed(file, (one) => one.session === session && one.sessionEpoch <= sessionEpoch) };
+    case "lock":
+      return handle && lock && withLock(file, handle.id, lock);
+    case "unlock":
+      return handle && lock && withoutLock(file, handle.id, lock);
+    case "dispose":
+      return handle && disposed(file, handle.id, value.pending);
+    default:
+      return undefined;
+  }
+}
+
+/** Runs the plan of an operation on a file's blob, unless its handles are in the way. `partition`: with which all keys of the blob begin. */
+export function* besideHandles(partition: Uint8Array, operation: Operation, context: PlanContext, plan: Plan): Plan {
+  const need = needOf(operation);
+  if (need === undefined || !context.rules.on("handlesCheckedWhereWritten")) return yield* plan;
+  const refused = yield* refusedByHandles(partition, need);
+  return refused ? fail(refused) : yield* plan;
+}
+
+/** Undefined: the handles of the file let the operation go on. */
+export function* refusedByHandles(partition: Uint8Array, need: Need): Plan<HandleRefusal | undefined> {
+  const row = yield* getRow(handlesKey(partition));
+  if (row === undefined && need.handleId === undefined) return undefined;
+  return refusalOf(row ? decodeOpenFile(row) : notOpen, need);
+}
+
+const everything = { startBytes: 0, endBytes: Number.MAX_SAFE_INTEGER, writes: true } as const;
+const replaces = { access: writeRight | deleteRight, share: allRights, range: everything } as const;
+
+/** Removes or renames a file, by REST or by a handle. */
+export const removalNeed = (handleId: string | undefined): Need => ({ access: deleteRight, share: allRights, handleId });
+
+/** Returns what an operation needs of those who hold its file; undefined: it is none of a share, or goes on beside them. */
+export function needOf(operation: Operation): Need | undefined {
+  const { value } = operation;
+  if (!("name" in value) || typeof value.name !== "object" || !isShareContainer(value.name.container)) return undefined;
+  const handleId = "conditions" in value ? value.conditions?.handleId : undefined;
+  const uses = (access: number, range?: Need["range"]): Need => ({ access, share: allRights, handleId, range });
+  switch (operation.case) {
+    case "getBlob": {
+      const { startBytes = 0, endBytes = everything.endBytes, withoutContent } = operation.value;
+      return withoutContent ? uses(0) : uses(readRight, { startBytes, endBytes, writes: false });
+    }
+    case "getPageRanges":
+    case "readParts":
+      return uses(readRight);
+    case "setBlobMetadata":
+    case "setBlobHeaders":
+      return uses(writeRight);
+    case "setPageBlobProperties": {
+      const { contentLengthBytes } = operation.value;
+      return uses(writeRight, contentLengthBytes === undefined ? undefined : { ...everything, startBytes: contentLengthBytes });
+    }
+    case "putPages": {
+      const { startBytes, body } = operation.value;
+      return uses(writeRight, { startBytes, endBytes: startBytes + sizeOfBody(body), writes: true });
+    }
+    case "clearPages":
+      return uses(writeRight, { startBytes: operation.value.startBytes, endBytes: operation.value.endBytes, writes: true });
+    case "putBlob":
+    case "startCopy":
+    case "deleteBlob":
+      return { ...replaces, handleId };
+    case "leaseBlob":
+      // A lease keeps other writers away, so nobody may have the file open for writing.
+      return { access: 0, share: operation.value.action === "acquire" ? readRight : allRights };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Handles of files, beyond what one decision sees (docs/design/files.md): the lock service says which sessions have ended, their handles are
+ * closed, and a file that waits for its last handle is removed.
+ *
+ * Invariants (docs/design/model/handles.pml):
+ * - a handle is closed for others only when the end of its session is recorded (rule `handlesEndRecorded`);
+ * - a file that is marked for deletion is removed when its last handle is closed, not before (rule `handlesLastRemoves`).
+ */
+import { type Outcome, ok } from "@stamp/base";
+import { lockServices } from "@stamp/metadata-store";
+import type { EntryAddress } from "@stamp/objects";
+import type { Client, World } from "@stamp/ports";
+import { removeKnown } from "@stamp/tree";
+import { fromWire, type HandlesAnswer, LockService } from "@stamp/wire";
+import type { CallLimits, OperationKind, ResultKind, Router } from "../routing/router.ts";
+import { Trees, whenSettled } from "./trees.ts";
+
+/** Id of a file in a share. */
+export interface FileName {
+  readonly account: string;
+  readonly container: string;
+  readonly containerIncarnation: bigint;
+  readonly blob: string;
+}
+
+export type HandleStepInit = Omit<Extract<OperationKind, { case: "handles" }>["value"], "name" | "$typeName">;
+
+/** Answer of a step, or the code of the service for why there is none, e.g. that the file is gone. */
+export type Stepped = { readonly answer: HandlesAnswer } | { readonly code: string };
+
+const sessionPrefix = "files/";
+const lockServiceTimeoutMs = 1_000;
+/** Times that one operation meets handles that were in the way and are not any more. */
+const attemptsMax = 4;
+const refusals: ReadonlySet<string> = new Set(["SharingViolation", "FileLockConflict", "DeletePending"]);
+export const isHandleRefusal = (code: string): boolean => refusals.has(code);
+
+/** Trees of the router's stamp, and the handles of their files. */
+export function treesOf(
+  world: World,
+  router: Router,
+  config: { readonly lockService: string; readonly requestTimeoutMs: number },
+): { readonly trees: Trees; readonly handles: Handles } {
+  const trees = new Trees(world, router, config);
+  return { trees, handles: new Handles(world, router, trees, config) };
+}
+
+export class Handles {
+  readonly #world: World;
+  readonly #router: Router;
+  readonly #trees: Trees;
+  readonly #locks: Client<typeof LockService>;
+
+  constructor(world: World, router: Router, trees: Trees, { lockService }: { readonly lockService: string }) {
+    this.#world = world;
+    this.#router = router;
+    this.#trees = trees;
+    this.#locks = lockServices(world, lockService, LockService);
+  }
+
+  async step(name: FileName, step: HandleStepInit, limits: CallLimits): Promise<Outcome<Stepped>> {
+    const kind: OperationKind = { case: "handles", value: { ...step, name } };
+    const outcome = await whenSettled(this.#trees, kind, limits, () => this.#router.execute(kind, limits));
+    if (!outcome.ok) return outcome;
+    const { case: found, value } = outcome.value;
+    if (found === "handles") return ok({ answer: value });
+    return ok({ code: found === "error" ? value.code : "InternalError" });
+  }
+
+  /** Runs an operation on a file again when those who stood in its way are gone. */
+  async beside(kind: OperationKind, limits: CallLimits, work: () => Promise<Outcome<ResultKind>>): Promise<Outcome<ResultKind>> {
+    for (let attempt = 1; ; attempt++) {
+      const outcome = await work();
+      const isRefused = outcome.ok && outcome.value.case === "error" && isHandleRefusal(outcome.value.value.code);
+      if (!isRefused || attempt === attemptsMax || !("name" in kind.value) || !kind.value.name) return outcome;
+      const { account = "", container = "", containerIncarnation = 0n, blob = "" } = kind.value.name;
+      if (!(await this.settle({ account, container, containerIncarnation: BigInt(containerIncarnation), blob }, limits))) return outcome;
+    }
+  }
+
+  /** Closes handles of ended sessions, and removes a file that waits for that only. True: something has changed. `at`: entry of the file, if known. */
+  async settle(name: FileName, limits: CallLimits, at?: EntryAddress): Promise<boolean> {
+    const listed = await this.step(name, { action: "list" }, limits);
+    if (!listed.ok || "code" in listed.value) return false;
+    let { answer } = listed.value;
+    let changed = false;
+    const sessions = new Map(answer.handles.map(({ session, sessionEpoch }) => [`${sessionEpoch} ${session}`, { session, sessionEpoch }]));
+    for (const { session, sessionEpoch } of sessions.values()) {
+      if (!(await this.#hasEnded(session, sessionEpoch))) continue;
+      const ended = await this.step(name, { action: "end", session, sessionEpoch }, limits);
+      if (!ended.ok || "code" in ended.value) return changed;
+      answer = ended.value.answer;
+      changed = true;
+    }
+    return (await this.removeDoomed(name, answer, limits, at)) || changed;
+  }
+
+  /** Removes the file if it is marked for deletion and nobody holds it. True: it is gone. */
+  async removeDoomed(name: FileName, answer: HandlesAnswer, limits: CallLimits, at?: EntryAddress): Promise<boolean> {
+    const { pending, handles, directoryId, entryName } = answer;
+    const waits = handles.length > 0 && this.#world.rules.on("handlesLastRemoves");
+    if (!pending || waits) return false;
+    const tree = { account: name.account, filesystem: name.container, incarnation: fromWire(name.containerIncarnation) };
+    const entry = at ?? { kind: "entry", directory: directoryId, name: entryName };
+    const removed = await this.#trees.run(tree, (context) => removeKnown(context, entry, name.blob), limits);
+    return removed.ok && removed.value;
+  }
+
+  /** True if the session holds its lease now: only then a handle of it is worth opening. */
+  async isLive(session: string, epoch: bigint): Promise<boolean> {
+    const lease = await this.#lease(session);
+    return lease?.leaseEpoch === epoch && !lease.ended;
+  }
+
+  /** False if the lock service has not said so. */
+  async #hasEnded(session: string, epoch: bigint): Promise<boolean> {
+    if (!this.#world.rules.on("handlesEndRecorded")) return true;
+    const lease = await this.#lease(session);
+    return lease !== undefined && (lease.leaseEpoch > epoch || (lease.leaseEpoch === epoch && lease.ended));
+  }
+
+  async #lease(session: string) {
+    const answer = await this.#locks.getLease({ name: `${sessionPrefix}${session}` }, { timeoutMs: lockServiceTimeoutMs });
+    return answer.ok ? answer.value : undefined;
+  }
+}
