@@ -11,6 +11,7 @@ import { join, normalize } from "node:path";
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
   "CONTRIBUTING.md": ["x.test.ts"],
   "RELEASING.md": ["sbom.cdx.json", "notes.md"],
+  "docs/formats/archive.md": ["archive.json"],
 };
 
 /** Documents that a program writes, whose words a test compares, or that are older than the rule. */

@@ -1,0 +1,41 @@
+/** Parts of answers of the service. */
+import type { StoredPolicy, Texts } from "../items.ts";
+
+/** Says what lists of blobs are asked for. */
+export interface Listing {
+  /** False from the moment on when the server refuses to list versions. */
+  versions: boolean;
+  included(versions: boolean): { readonly includeSnapshots?: boolean; readonly includeVersions?: boolean };
+}
+
+export const statusOf = (error: unknown): number | undefined => (error as { readonly statusCode?: number }).statusCode;
+
+export const timeText = (time: Date | string | undefined): string =>
+  time === undefined ? "" : typeof time === "string" ? time : Number.isNaN(time.getTime()) ? "" : time.toISOString();
+
+/** Leaves out what is not set. `empty`: empty texts are values, too. */
+export const textsOf = (texts: Readonly<Record<string, unknown>> | undefined, empty = false): Texts =>
+  Object.fromEntries(
+    Object.entries(texts ?? {}).filter((entry): entry is [string, string] => typeof entry[1] === "string" && (empty || entry[1] !== "")),
+  );
+
+interface SignedIdentifierAnswer {
+  readonly id: string;
+  readonly accessPolicy?: {
+    readonly permissions?: string;
+    readonly startsOn?: Date | undefined;
+    readonly expiresOn?: Date | undefined;
+    readonly permission?: string;
+    readonly start?: Date;
+    readonly expiry?: Date;
+  };
+}
+
+/** The SDK of tables has other names than the SDKs of blobs and queues. */
+export const policiesOf = (identifiers: readonly SignedIdentifierAnswer[] | undefined): readonly StoredPolicy[] =>
+  (identifiers ?? []).map(({ id, accessPolicy: policy = {} }) => ({
+    id,
+    permissions: policy.permissions ?? policy.permission ?? "",
+    startsOn: timeText(policy.startsOn ?? policy.start),
+    expiresOn: timeText(policy.expiresOn ?? policy.expiry),
+  }));
