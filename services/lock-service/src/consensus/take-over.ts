@@ -18,14 +18,20 @@ const batchBytes = 1 << 20;
 /** True if a store of one lock service is here, and was not taken over. */
 export const hasOldStore = ({ disk }: Pick<World, "disk">): Promise<boolean> => disk.exists(markPath(metadataStoreName));
 
-/** Begins the replicated store with the rows of the old one. Refused if that is not what was acknowledged last. */
-export async function takeOver(world: World, store: MemberStore, snapshot: SnapshotMeta): Promise<Outcome<Stored>> {
+/** Begins the replicated store with the rows of the old one. Refused if that is not what was acknowledged last. `progress` is told what it copied. */
+export async function takeOver(
+  world: World,
+  store: MemberStore,
+  snapshot: SnapshotMeta,
+  progress: (copiedKeys: number, keys: number) => void,
+): Promise<Outcome<Stored>> {
+  world.logger.info("takes over the metadata store of one lock service: a million keys take minutes");
   const old = await openLevelStore(world);
   if (!old.ok) return old;
   const lineage = present(fromHex(old.value.lineage), "the bytes of a lineage");
-  const keys = old.value.count;
+  const keys = old.value.count ?? 0;
   await old.value.close();
-  await copyRows(world, store);
+  await copyRows(world, store, (copiedKeys) => progress(copiedKeys, keys));
   const why = await store.whyReceivedIncomplete();
   if (why !== undefined) return refused("dataLoss", "damaged", `the copy of the rows of stores/${metadataStoreName}: ${why}`);
   const begun = await store.begin(snapshot, lineage);
@@ -43,14 +49,17 @@ export async function forgetOldStore({ disk }: Pick<World, "disk">): Promise<voi
 }
 
 /** Copies all rows of the old store, the proof of the rows among them. */
-async function copyRows(world: World, store: MemberStore): Promise<void> {
+async function copyRows(world: World, store: MemberStore, progress: (copiedKeys: number) => void): Promise<void> {
   const opened = await world.keyValue.open(metadataStoreName);
   if (opened.kind === "corrupt") return;
   let first = true;
   let rows: KeyValueOperation[] = [];
   let bytes = 0;
+  let copied = 0;
   const flush = async (): Promise<void> => {
     await store.receive(encodeOperations(rows), first);
+    copied += rows.length;
+    progress(copied);
     [first, rows, bytes] = [false, [], 0];
   };
   try {

@@ -356,9 +356,19 @@ export class ReplicatedStore {
       await sleep(this.#world.clock, pauseMs, signal);
     }
     if (signal.aborted) return ok(stored);
-    this.#waits = "an election: all lock services have to run for the first one";
     const snapshot = firstSnapshot([...this.#members.keys()]);
-    return old ? takeOver(this.#world, store, snapshot) : ok(await store.begin(snapshot, this.#world.random.bytes(lineageBytes)));
+    const electionText = "an election: all lock services have to run for the first one";
+    if (!old) {
+      this.#waits = electionText;
+      return ok(await store.begin(snapshot, this.#world.random.bytes(lineageBytes)));
+    }
+    const whatText = "the store of when it was alone, which is taken over";
+    this.#waits = `${whatText}: it is read`;
+    const taken = await takeOver(this.#world, store, snapshot, (copiedKeys, keys) => {
+      this.#waits = `${whatText}: ${copiedKeys} of about ${keys} keys are copied`;
+    });
+    this.#waits = electionText;
+    return taken;
   }
 
   async #lead(member: Member, leading: Leading): Promise<void> {
