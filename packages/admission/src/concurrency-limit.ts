@@ -22,7 +22,7 @@ export interface LimitOptions {
 export type AccessKind = "read" | "write";
 
 const intervalMs = 100;
-/** Fewer that ended say nothing, unless they are all of a second. */
+/** Number of operations that must have ended in an interval to judge it, unless a whole second has passed. */
 const endedMin = 8;
 const waitForEndedMs = 1_000;
 const fall = 0.7;
@@ -82,7 +82,7 @@ export class ConcurrencyLimit {
     return this.#phase === "following" ? Math.round(this.#limit) : this.#options.limitMin;
   }
 
-  /** Whether in the last interval they took too long. */
+  /** True if operations took too long in the last interval, so that there is a queue inside. */
   get standing(): boolean {
     return this.#standing;
   }

@@ -56,9 +56,9 @@ export interface GateFigures {
   /** Accounts that have something here. */
   readonly accounts: number;
   readonly limit: number;
-  /** Whether somebody could suffer from somebody else. */
+  /** True if several accounts, or a hot PartitionName and others, asked lately. */
   readonly contended: boolean;
-  /** Whether even the quickest operation takes longer than it should. */
+  /** True if even the quickest operation takes longer than the target. */
   readonly standing: boolean;
   readonly started: number;
   /** Operations that started after a wait, and the sum of their waiting times in milliseconds. */
@@ -75,7 +75,7 @@ const intervalMs = 1_000;
 /** Time for which the gate remembers that somebody else asked, too. */
 const contendedForMs = 10_000;
 const heavyShare = 0.25;
-/** A PartitionName that is so much of everything that the others of its account suffer from it. */
+/** Share of an account's operations from which on a PartitionName makes the others of the account suffer. */
 const hotShare = 0.6;
 /** With fewer than this many requests in an interval, a key that appears twice is not a hot key. */
 const hotOfMin = 32;

@@ -39,7 +39,7 @@ export function parseMetadata(headers: HttpHeaders, rawHeaders: readonly string[
   return bytes > metadataBytesMax ? rejected("MetadataTooLarge") : parsed(metadata);
 }
 
-/** Returns the header's name as it was written, once for each time that it was sent. */
+/** Returns the name of a header as the client wrote it, once for each time that the client sent it. */
 function sentNames(header: string, rawHeaders: readonly string[] = []): string[] {
   const names: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -66,7 +66,7 @@ export function byteRangeOf(text: string): ByteRange | undefined {
   return endBytes > startBytes ? { startBytes, endBytes } : undefined;
 }
 
-/** Returns the header that says the range. `x-ms-range` goes before `Range`, whatever is in it. */
+/** Returns the header that names the range: `x-ms-range` if the request has it, else `Range`. */
 export const rangeHeaderOf = (headers: HttpHeaders): "range" | "x-ms-range" =>
   headers["x-ms-range"] === undefined ? "range" : "x-ms-range";
 
@@ -90,7 +90,7 @@ export function canonicalGuid(text: string): string | undefined {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Properties that are stored with a blob and given back with it. */
+/** Properties that are stored with a blob and told with it. */
 export interface ContentProperties {
   readonly contentType: string;
   readonly contentEncoding: string;

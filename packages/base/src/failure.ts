@@ -84,7 +84,7 @@ export interface Failure {
   readonly reason: FailureReason;
   /** Text for people: what happened and, where it helps, what to do next. Never parsed. */
   readonly message: string;
-  /** `no`: it certainly did not happen and never will. `unknown`: it may have happened, may still happen, or never. */
+  /** Outcome of what failed. `no`: it certainly did not happen and never will. `unknown`: it may have happened, or may still. */
   readonly applied: "no" | "unknown";
   /** Small facts a caller may act on, e.g. `{ currentTerm: "7" }`. */
   readonly details?: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@
 /** Upper bounds of the buckets, inclusive; one more bucket has no bound. The same for all, so that they can be added and compared. */
 export const bucketsMs: readonly number[] = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000];
 
-/** `recent` reaches back by one to two of these. */
+/** Length of a period in milliseconds; `recent` goes back by one to two periods. */
 const periodMs = 30_000;
 
 export interface RecentTimes {
@@ -22,7 +22,7 @@ export class Histogram {
   /** Count of each bucket; the last bucket has no upper bound. */
   readonly #counts: number[] = zeros();
   #sumMs = 0;
-  /** `#counts` as they were when this period began, and the one before. */
+  /** Values of `#counts` at the beginning of this period, and of the period before. */
   #begun: number[] = zeros();
   #before: number[] = zeros();
   #endsMs: number;

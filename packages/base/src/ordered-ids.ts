@@ -2,7 +2,7 @@
 
 /** Out of order by so little: put where it belongs. */
 const nearMax = 64;
-/** Number of ids that are gone and are passed over before they are let go. */
+/** Number of removed ids that are stepped over before they are dropped. */
 const goneMin = 1_024;
 
 export class OrderedIds<Id extends number> {
@@ -12,7 +12,7 @@ export class OrderedIds<Id extends number> {
   #sorted = true;
   #gone = 0;
 
-  /** `isThere`: whether it was added and not removed; asked when a page is made. */
+  /** `isThere`: true if the id was added and not removed; asked when a page is made. */
   constructor(isThere: (id: Id) => boolean) {
     this.#isThere = isThere;
   }

@@ -44,7 +44,7 @@ export interface LoadRequest extends BenchCase {
   readonly seconds: number;
   /** Time before measuring in which connections are made and code is compiled. */
   readonly warmUpSeconds: number;
-  /** Whether it is measured on after `seconds`, until standard input ends. */
+  /** True to measure on after `seconds`, until standard input ends. */
   readonly isHeldOpen: boolean;
 }
 

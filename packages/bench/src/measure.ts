@@ -6,7 +6,7 @@ import { cpuOfAll } from "./processor-time.ts";
 import type { BenchTarget } from "./targets.ts";
 
 export interface Measurement extends LoadResult {
-  /** CPU milliseconds of each server process while it was measured. */
+  /** Processor time of each server process during the measurement, in milliseconds. */
   readonly serverCpuMs: ReadonlyMap<string, number>;
 }
 

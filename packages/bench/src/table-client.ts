@@ -7,7 +7,7 @@ export interface TableRow {
   readonly data: string;
 }
 
-/** Named as the SDK names them: some servers take no others. */
+/** Boundary, as the SDK names it: some servers take no others. */
 const batch = "batch_2c7e4b1a-6f0d-4c53-9a8e-5d1b7f3e9a60";
 const changes = "changeset_8d9f0c2b-1e3a-4b57-8c6d-0a4e2f7b9c11";
 const json = { accept: "application/json;odata=nometadata" };
@@ -70,7 +70,7 @@ export class TableClient {
 const entityOf = ({ partitionKey, rowKey, data }: TableRow): string =>
   `{"PartitionKey":"${partitionKey}","RowKey":"${rowKey}","Data":"${data}"}`;
 
-/** Whether the transaction was applied; its own status and that of what failed in it. */
+/** Returns true if the transaction was applied, with its status and that of the failed change. */
 export function transactionStatus({ status, body }: SignedAnswer): { readonly ok: boolean; readonly busy: boolean } {
   const inner = Number(/HTTP\/1\.1 (\d{3})/.exec(body.toString("latin1", 0, 2_000))?.[1] ?? 0);
   return { ok: status === 202 && inner === 204, busy: status === 503 || inner === 503 };

@@ -16,7 +16,7 @@ export type TargetName = "cluster" | "embedded" | "azurite";
 export interface BenchTarget {
   readonly name: TargetName;
   readonly connectionString: string;
-  /** Pids of every process that serves it, by name. */
+  /** Process ids of the target, by process name. */
   readonly pids: ReadonlyMap<string, number>;
   stop(): Promise<void>;
 }

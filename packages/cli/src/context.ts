@@ -64,7 +64,7 @@ function keyKind(key: ClusterConfigKey, flag = flagName(key)): ValueKind {
   return kindOf("", check, { key });
 }
 
-/** The configuration of a command with some values in place of its flags. */
+/** Returns the configuration of a command, with `values` in place of its flags. */
 export const flaggedConfig = (command: Command, values: Partial<ClusterConfig>): ClusterConfig => loadFor(command, values);
 
 /** `withoutRecord`: for commands that must work beside a damaged `cluster.json`, and need nothing of it. */

@@ -18,13 +18,13 @@ export const exitCodes = {
   notReady: 4,
   /** A drill found a broken promise; with --strict also: a drill missed its aim. */
   promiseBroken: 5,
-  /** `stamp health`: everything is served, and a person should act. */
+  /** Exit code of `stamp health`: everything is served, and a person should act. */
   degraded: 6,
-  /** `stamp health`: something is not served, or data are in danger. */
+  /** Exit code of `stamp health`: something is not served, or data are in danger. */
   danger: 7,
-  /** `stamp up`: what it started is ready, but an extent node with a disk in the folder was not started. */
+  /** Exit code of `stamp up`: its processes are ready, but an extent node with a disk in the folder was not started. */
   leftOut: 9,
-  /** `stamp up`: the init file was right, but what it says could not be made. The cluster is stopped again. */
+  /** Exit code of `stamp up`: the init file was right but could not be applied. The cluster is stopped again. */
   initFailed: 10,
   /** Drills kept every promise, but writes were held up for longer than the aim. */
   heldUp: 8,

@@ -1,6 +1,6 @@
 /** Finds the word that somebody may have meant. Imports nothing, so that a wrong command line loads nothing else. */
 
-/** Words of other programs, and what they are called here. */
+/** Words of other programs, with the words that `stamp` has for them. */
 const meant: Readonly<Record<string, string>> = {
   backup: "metadata",
   version: "--version",

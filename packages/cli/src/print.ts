@@ -18,7 +18,7 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
 
 const portOf = (address: string): string => address.slice(address.lastIndexOf(":") + 1);
 
-/** Processes of several hosts are told with their host, and where they are called. */
+/** Returns a table of the processes; on several hosts with host and address. */
 export function processTable(status: ClusterStatus): string {
   const hosts = status.processes.some(({ host }) => host !== undefined);
   const at = (address: string): string => (hosts ? address : portOf(address));
@@ -44,7 +44,7 @@ export function endpointLines(status: ClusterStatus): string {
   return [`  blob   ${blob}`, `  queue  ${queue}`, `  table  ${tables}`, ...ofShares, ...ofDirectories].join("\n");
 }
 
-/** The connection string under its heading. Accounts that a person made are not in the configuration. */
+/** Returns lines with the connection string. Accounts that a person made are not in the configuration. */
 export function connectionLines({ connectionString }: Pick<ClusterStatus, "connectionString">): string {
   const none = "none: no account of the configuration is served (./stamp account list, ./stamp account create NAME)";
   return `Connection string\n  ${connectionString === "" ? none : connectionString}`;

@@ -6,10 +6,10 @@ import { roles } from "./roles.ts";
 import { ConfigError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
 
-/** Stands for the data folder where each process has a container, with a volume of its own. */
+/** Text in place of the data folder where each process has a container with a volume. */
 export const inContainers = "a volume per container";
 
-/** Returns the processes as far as their names tell, undefined if STAMP_PROCESSES names none. */
+/** Returns the processes that STAMP_PROCESSES names; undefined: it names none. */
 export function composeCluster(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Pick<ClusterStatus, "dataDir" | "processes" | "endpoints" | "connectionString" | "lockService"> | undefined {

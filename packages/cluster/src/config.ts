@@ -226,7 +226,7 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   const values: Record<string, unknown> = {};
   const defaultFile = [sources.directory, sources.root].map((folder) => join(folder, "stamp.config.json")).find((each) => existsSync(each));
   const path = sources.file === undefined ? (defaultFile ?? "") : resolve(sources.directory, sources.file);
-  /** A relative data folder is meant from where it was written. */
+  /** Folder from which a relative data folder counts: that of the source which names it. */
   let dataDirFrom = sources.root;
   let lines: ReadonlyMap<string, number> = new Map();
   if (path !== "") {
@@ -295,7 +295,7 @@ export function checkFlag(key: ClusterConfigKey, text: string, flag: string): vo
   if (!parsed.success) throw notRight(parsed.error, { [key]: value }, (_key, rest) => [flag, ...rest].join("."));
 }
 
-/** `where`: place of a value, by its key and the path below. */
+/** `where`: key of a value, with the path below it. */
 function notRight(
   { issues }: z.ZodError,
   values: Readonly<Record<string, unknown>>,

@@ -32,7 +32,7 @@ import { type RoleName, roles } from "./roles.ts";
 import { planHost } from "./topology/plan-host.ts";
 import { readTopology } from "./topology/topology.ts";
 
-/** `known`: what the data folder remembers; undefined for a folder that remembers nothing. */
+/** Plans the processes; `known`: what the data folder remembers, undefined for a folder that remembers nothing. */
 export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): ClusterPlan {
   if (config.topology !== undefined) return planHost(config, readTopology(config.topology), known);
   const counts: Readonly<Record<RoleName, number>> = {

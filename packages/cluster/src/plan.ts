@@ -25,7 +25,7 @@ export interface StartedProcess {
 
 export interface PlannedProcess extends StartedProcess {
   readonly role: RoleName;
-  /** Number of its ports, from those of the first process on. */
+  /** Slot of the process, which gives its ports. */
   readonly slot: number;
   readonly dataDir: string;
 }
@@ -49,7 +49,7 @@ export interface ClusterPlan {
   readonly connectionStrings: readonly string[];
   /** Ports of the REST doors, each with the name of what listens on it. */
   readonly httpPorts: ReadonlyMap<number, string>;
-  /** All other ports, each with the name of what listens on it. */
+  /** Ports of the REST doors, each with the name of its listener. */
   readonly internalPorts: ReadonlyMap<number, string>;
 }
 
@@ -65,15 +65,15 @@ export interface Endpoints {
 
 export const portsPerFrontEnd = 10;
 
-/** Planned ports, each with the process that wants it. */
+/** All other ports, each with the name of its listener. */
 export interface PlannedPorts {
   readonly http: Map<number, string>;
   readonly internal: Map<number, string>;
 }
 
-/** Where a process is started, and what differs from process to process of its role. */
+/** Ports and folder of a process, and what else differs within a role. */
 export interface ProcessPlace extends Pick<PlannedProcess, "role" | "name" | "slot" | "dataDir"> {
-  /** Address that its internal ports are opened on, and the one at which others call it. */
+  /** Address at which internal ports are opened, and the one at which others call the process. */
   readonly listen: string;
   readonly called: string;
   readonly grpcPort: number;

@@ -69,7 +69,7 @@ function restRemarks(config: ClusterConfig, reach: string | undefined, addresses
   return remarks;
 }
 
-/** Ports in order, runs of them as spans: `10000-10002, 10010-10012`. */
+/** Returns ports in order, with runs as spans: `10000-10002, 10010-10012`. */
 function spans(ports: readonly number[]): string {
   const found: [number, number][] = [];
   for (const port of ports.toSorted((one, other) => one - other)) {

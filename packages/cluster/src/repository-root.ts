@@ -7,7 +7,7 @@ export const repositoryRoot: string = process.env.STAMP_ROOT ?? resolve(import.m
 /** Folder of the programs in the installed package. */
 export const programsIn = "programs";
 
-/** True if the code is the package `stamp-storage`, as npm has installed it. */
+/** True if the code is the installed package `stamp-storage`. */
 export const isPackage = (root: string): boolean => existsSync(join(root, programsIn, "supervisor.mjs"));
 
 /**

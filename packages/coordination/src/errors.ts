@@ -1,6 +1,6 @@
 /** Errors of this package. Each message says what happened and what to do next. */
 
-/** An option or argument is out of its range, or a method was called at the wrong time. */
+/** Error for an option out of its range, or a method called at the wrong time. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

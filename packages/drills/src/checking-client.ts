@@ -15,7 +15,7 @@ export interface CheckingOptions {
   readonly smallWriters?: number;
   readonly counters?: number;
   readonly largeWriters?: number;
-  /** Pause of each between its blobs of 4 MiB, so that the disk does not fill. */
+  /** Pause of each client between its blobs of 4 MiB, so that the disk does not fill, in milliseconds. */
   readonly largePauseMs?: number;
   /** Pause of each of the others between its operations, so that the processors have room. Without it writers make none. */
   readonly pauseMs?: number;

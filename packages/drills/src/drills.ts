@@ -114,7 +114,7 @@ async function untilTakenOver(context: DrillContext, name: string, held: Readonl
   if (afterMs.size < held.size) throw new Error(`${held.size - afterMs.size} ranges are not served after ${takeOverTimeoutMs / 1_000} s`);
 }
 
-/** Returns the ranges of a server, and those of them that were asked in the last seconds. */
+/** Returns the ranges of a server (`held`), and those of them that were asked in the last seconds (`hot`). */
 async function heldBy({ target: { inspector } }: DrillContext, name: string): Promise<{ held: Set<string>; hot: Set<string> }> {
   const held = new Set((await inspector.ranges()).flatMap(({ server, rangeId }) => (server === name ? [rangeId] : [])));
   const hot = new Set<string>();

@@ -62,7 +62,7 @@ export async function serverOf(context: DrillContext, table = "Blob"): Promise<s
   return range.server;
 }
 
-/** Returns the name of the process that leads among those of the role. */
+/** Returns the name of the leading process of a role. */
 export async function leaderOf({ target }: DrillContext, role: "stream-manager" | "partition-manager"): Promise<string> {
   const address = await target.inspector.leader(role);
   const found = (await target.status()).processes.find((each) => each.grpc === address);

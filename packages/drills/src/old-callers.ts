@@ -8,7 +8,7 @@ import type { StampInspector } from "@stamp/cluster";
 import type { QueueOperationSchema, RangePartition } from "@stamp/wire";
 import { type DrillContext, serverOf } from "./faults.ts";
 
-/** Longer than a lease, its margin and the time until others have its ranges. */
+/** Time of a stop, in milliseconds: longer than a lease, its margin and the move of its ranges. */
 const stoppedMs = 14_000;
 const askedOnMs = 2_000;
 const askEveryMs = 50;
@@ -130,7 +130,7 @@ async function stopAndAsk<T>(
   return answers;
 }
 
-/** Throws when a stopped server said or did what it must not. */
+/** Throws if a stopped server said or did what it must not. */
 export async function stopAndAskOn(context: DrillContext): Promise<void> {
   const register = new Register();
   await whereItIs(context, async (server, range) => (await register.make(server, range, timeoutMs)) || undefined);

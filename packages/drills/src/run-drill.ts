@@ -37,14 +37,14 @@ export interface DrillOptions {
   /** How long to wait until every extent has its copies again, in ms. Default 90,000: replicas are made again after 60 s. */
   readonly wholeTimeoutMs?: number;
   readonly onEntry?: (entry: TimelineEntry) => void;
-  /** Called each second with what the clients saw in it. */
+  /** Called each second with the clients' observations of that second. */
   readonly onWrites?: (writes: Writes) => void;
 }
 
 /** Writes of the clients that were acknowledged in one second. */
 export interface Writes {
   readonly count: number;
-  /** Longest time that one of them took, in milliseconds; null without any. */
+  /** Longest time of an operation in milliseconds; null without any. */
   readonly longestMs: number | null;
 }
 

@@ -9,7 +9,7 @@ import type { Timeline } from "./watch.ts";
 const silentAfterMs = 1_000;
 /** Time between two lines of one silence. */
 const sayAgainMs = 2_000;
-/** A hold-up is said only if it is so much longer than the longest one that was said. */
+/** Factor over the longest printed hold-up from which on another one is printed. */
 const longerBy = 1.2;
 const lookEveryMs = 50;
 
@@ -34,7 +34,7 @@ export class SilenceWatch {
   #silent = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `normalMs`: a hold-up up to this needs no line. */
+  /** `normalMs`: length of a hold-up up to which no line is printed. */
   constructor(options: SilenceOptions, normalMs: number) {
     this.#options = options;
     this.#seen = options.times.length;

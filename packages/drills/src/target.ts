@@ -34,7 +34,7 @@ export interface DrillTarget {
   ask(request: ControlRequest): Promise<ClusterStatus>;
   /** Does something to the files of a process as a person would: while it runs, or while it is held. */
   hand(name: string, act: Act): Promise<ActOutcome>;
-  /** Containers of their own beside the processes; undefined if the processes are on this machine. */
+  /** Containers that the drill starts beside the processes; undefined: the processes are on this machine. */
   readonly beside?: Beside;
   /** Returns the resident memory of a process, in MiB; 0 while it is down. */
   residentMebibytes(name: string): Promise<number>;

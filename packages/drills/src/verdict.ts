@@ -21,13 +21,13 @@ export interface HoldUp {
 }
 
 export interface ReadHoldUp {
-  /** Longest time from the first attempt of a read to its answer, in ms. */
+  /** Longest time from the first attempt of a read to its answer, in milliseconds. */
   readonly longestMs: number;
   readonly aimMs: number;
   readonly slowestBeforeMs: number;
 }
 
-/** Times of one kind of operation and what they are measured by. */
+/** Times of one kind of operation, with the aims for them. */
 interface Measured {
   readonly longestMs: number;
   readonly aimMs: number;

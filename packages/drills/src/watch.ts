@@ -22,7 +22,7 @@ const pollMs = 50;
 const beginWithinMs = 30_000;
 /** A look at thousands of ranges or extents is work for who is asked: that is left so many times as long as it took. */
 const restPerLook = 4;
-/** Most changed ranges that are told one by one; of more in one look only their number is told. */
+/** Number of changed ranges that one look prints one by one; of more only the number is printed. */
 const toldOneByOneMax = 10;
 
 export class Timeline {

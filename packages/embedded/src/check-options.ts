@@ -1,4 +1,4 @@
-/** Options of `startStamp` as JavaScript gives them: a wrong one is refused before anything is made. */
+/** Checks options of `startStamp` given by JavaScript: a wrong one is refused before anything is made. */
 import { inspect } from "node:util";
 import type { StampOptions } from "./types.ts";
 
@@ -27,7 +27,7 @@ const checks: Readonly<Record<keyof StampOptions, Check>> = {
   readyTimeoutMs: [(value: number) => Number.isFinite(value) && value > 0, "a number of milliseconds above 0"],
 };
 
-/** Throws an error that names the option and what it takes. */
+/** Throws an error that names the wrong option and its values. */
 export function checkOptions(options: StampOptions): void {
   for (const [name, [isRight, wanted]] of Object.entries(checks)) {
     const value = (options as Record<string, unknown>)[name];

@@ -22,7 +22,7 @@ export class DataFolder {
   readonly path: string;
   readonly #real: string;
 
-  /** Makes the folder if it is absent. Throws if it can't be the folder of another stamp. */
+  /** Makes the folder if it is absent. Throws if the folder may belong to something else. */
   constructor(path: string) {
     if (path === "") throw new Error('"dataDir" is empty: name a folder, or leave it out to keep the data in memory');
     this.path = path;

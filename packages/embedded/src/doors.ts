@@ -26,11 +26,11 @@ const brokenOff: HttpResponse = { status: 503, headers: {}, endsConnection: true
 export class Doors {
   readonly #options: DoorsOptions;
   readonly #open = new Map<ServiceName, HttpListener>();
-  /** `host:port` of each door, from its first opening on. */
+  /** Address of each door, host:port, from its first opening on. */
   readonly #addresses: Map<ServiceName, string>;
   #last: Promise<void> = Promise.resolve();
 
-  /** `listen`: port 0 for any. */
+  /** Makes the doors with `listen`; port 0 is any free port. */
   constructor(listen: (service: ServiceName) => string, options: DoorsOptions) {
     this.#options = options;
     this.#addresses = new Map(services.map((service) => [service, listen(service)]));
@@ -40,7 +40,7 @@ export class Doors {
     return this.#addresses.get(service) as string;
   }
 
-  /** Opens those that are closed, at the ports that they had. */
+  /** Opens closed doors at their former ports. */
   open(): Promise<void> {
     return this.#afterLast(async () => {
       const { tls, logger } = this.#options;
@@ -53,7 +53,7 @@ export class Doors {
     });
   }
 
-  /** `graceMs`: how long requests that are in progress may take. Undefined: the door's own time. */
+  /** `graceMs`: time for requests in progress, in milliseconds; undefined: the door's own time. */
   close(graceMs?: number): Promise<void> {
     return this.#afterLast(async () => {
       const doors = [...this.#open.values()];
@@ -62,7 +62,7 @@ export class Doors {
     });
   }
 
-  /** A port is not free before the door at it has closed. */
+  /** Runs a change after the one before: a port is free only when its door has closed. */
   #afterLast(change: () => Promise<void>): Promise<void> {
     const changed = this.#last.then(change);
     this.#last = changed.catch(() => {});
@@ -88,7 +88,7 @@ export class Doors {
   }
 }
 
-/** The rest of a body is not sent when its role has ended: the client sees a broken connection. */
+/** Returns the body until its role ends; then the client sees a broken connection. */
 function livedBody(body: HttpBody, life: Life): HttpBody {
   const taken = body.taken?.bind(body);
   return { ...life.eachOutside(() => body), ...(taken === undefined ? {} : { taken }) };

@@ -257,7 +257,7 @@ class EmbeddedStamp implements Stamp {
     return this.#last.then(() => keptAlive(work));
   }
 
-  /** `from`: the state in which the role has to be, for `verb`; undefined: any. */
+  /** `from`: state in which the role has to be for `verb`; undefined: any. */
   #changeRole(
     name: string,
     work: (role: HostedRole, generation: Generation) => Promise<void>,
@@ -298,7 +298,7 @@ const checkedInit = (value: unknown): Promise<Init> =>
     where: (path) => `"init"${path.map((key) => `.${String(key)}`).join("")}: `,
   });
 
-/** Returns the number that the folder has, or else the one that was asked for. Throws if they differ. */
+/** Returns the number that the folder has, or else the wanted one. Throws if both are there and differ. */
 function heldOr(asked: number | undefined, folder: DataFolder | undefined, option: "replicas" | "lockServices"): number | undefined {
   const held = folder?.[option] ?? 0;
   if (held === 0) return asked;

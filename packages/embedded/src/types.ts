@@ -7,7 +7,7 @@ export interface StampOptions {
    * Undefined: the data are in memory, or, with `storage: "disk"`, in a temporary folder that `stop` removes.
    */
   readonly dataDir?: string | undefined;
-  /** Where the data are while there is no `dataDir`; "memory" by default. */
+  /** Storage of the data without a `dataDir` (default: "memory"). */
   readonly storage?: "memory" | "disk" | undefined;
   /**
    * Copies of all data, each with an extent node of its own. Default: 1 for new data. A folder has as many as at its first start; another
@@ -51,7 +51,7 @@ export interface BlobSettings {
 
 /** A rule that makes requests to the stamp fail or wait on purpose (docs/guides/faults.md). What it does not name fits every request. */
 export interface FaultRule {
-  /** Name, by which `remove` takes it; undefined: `add` makes one. */
+  /** Id of the rule, which `remove` takes; undefined: `add` makes one. */
   readonly id?: string | undefined;
   /**
    * "busy": 503 ServerBusy. "error-before": 500, and nothing was done. "error-after": the operation is done, and answered with 500. "delay": it
@@ -92,10 +92,10 @@ export interface FaultRuleState {
 
 /** Rules of the front-end: at most 100. They end with it, and with `reset`. */
 export interface Faults {
-  /** Adds a rule behind the others. Returns its name. Throws an error that says what is wrong with it. */
+  /** Adds a rule behind the others. Returns its id. Throws an error that says what is wrong with the rule. */
   add(rule: FaultRule): Promise<string>;
   list(): Promise<readonly FaultRuleState[]>;
-  /** Removes a rule, or without a name all of them. Returns how many were removed. */
+  /** Removes a rule, or all rules without an id. Returns the number of removed rules. */
   remove(id?: string): Promise<number>;
 }
 
@@ -139,7 +139,7 @@ export interface Stamp {
   setBlobSettings(settings: BlobSettings): Promise<void>;
   /** Makes a key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays until `reset`. */
   createEncryptionScope(name: string): Promise<void>;
-  /** While a scope is disabled, nothing that is encrypted under it can be read or written. */
+  /** Enables or disables a scope. While disabled, content under it can be neither read nor written. */
   setEncryptionScopeState(name: string, state: { readonly disabled: boolean }): Promise<void>;
   /** Metrics of the roles that run, by name, in the text format of Prometheus. */
   metrics(): Readonly<Record<string, string>>;

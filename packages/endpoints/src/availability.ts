@@ -17,7 +17,7 @@ export interface Criterion {
 
 export interface AvailabilityAnswer {
   readonly available: boolean;
-  /** Reason why it is not available; empty if it is. */
+  /** Reason why the node is not available; empty: it is. */
   readonly reason: string;
 }
 
@@ -32,7 +32,7 @@ export class Availability {
   readonly #criteria: readonly Criterion[];
   readonly #measureEveryMs: number;
   readonly #clock: BalancerClock;
-  /** Criteria above their threshold, with what was measured. */
+  /** Criteria above their threshold, with the measured values. */
   readonly #exceeded = new Map<Criterion, string>();
   #measuredMs = Number.NEGATIVE_INFINITY;
   #disabledUntilMs = Number.NEGATIVE_INFINITY;

@@ -15,7 +15,7 @@ export interface BalancerOptions<N extends string> {
   readonly nodes: readonly N[];
   /** Number of this caller among its like, from 0: callers with different numbers begin at different nodes. */
   readonly ordinal: number;
-  /** Asks a node whether it takes calls. A rejection is a no. */
+  /** Asks a node if it takes calls. A rejection counts as no. */
   readonly isAvailable: (node: N, signal: AbortSignal) => Promise<boolean>;
   /** Time for which a yes is good, in milliseconds. Default 5,000, as in the article. */
   readonly cacheMs?: number;

@@ -41,7 +41,7 @@ export class Ring<N extends string> {
     return chosen.member.node;
   }
 
-  /** The node that was chosen last, also if its time is over. */
+  /** Node that was chosen last, also after its time. */
   get last(): N | undefined {
     return this.#chosen?.member.node;
   }
@@ -53,7 +53,7 @@ export class Ring<N extends string> {
     return from.filter(({ disabledUntilMs }) => nowMs >= disabledUntilMs).map(({ node }) => node);
   }
 
-  /** Chooses a node that said yes. False if it is not there any more, or disabled. */
+  /** Chooses a node that said yes; false: the ring has it no more, or it is disabled. */
   choose(node: N, nowMs: number, untilMs: number): boolean {
     const member = this.#find(node);
     if (member === undefined || nowMs < member.disabledUntilMs) return false;
@@ -61,7 +61,7 @@ export class Ring<N extends string> {
     return true;
   }
 
-  /** Keeps from a node because a call to it failed. Does not shorten the time for which it is disabled. */
+  /** Avoids a node because a call to it failed. Does not shorten a time for which it is disabled. */
   rest(node: N, untilMs: number): void {
     const member = this.#find(node);
     if (member !== undefined) member.disabledUntilMs = Math.max(member.disabledUntilMs, untilMs);

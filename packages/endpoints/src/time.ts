@@ -1,4 +1,4 @@
-/** Time as this package sees it. Tests give a virtual clock. */
+/** Clock of this package; tests give a virtual one. */
 export interface BalancerClock {
   /** Returns the time since a fixed moment, in milliseconds; steps of the wall clock do not move it. */
   monotonicMs(): number;
@@ -19,7 +19,7 @@ export const systemClock: BalancerClock = {
   random: () => Math.random(),
 };
 
-/** An option is out of its range, or a node is not known. */
+/** Error for an option out of its range, or an unknown node. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -101,7 +101,7 @@ export class Kernel {
 interface Step {
   readonly sources: readonly number[];
   readonly outputs: readonly number[];
-  /** Products of each source and output as the module reads them; undefined if all coefficients are 1. */
+  /** Tables with the products of each source and output; undefined: all coefficients are 1. */
   readonly tables: Uint8Array | undefined;
 }
 

@@ -50,17 +50,17 @@ export function decodable(profile: Profile, available: readonly number[]): boole
   return repairPlan(profile, lost, available) !== undefined;
 }
 
-/** Linearly independent rows in echelon form, each with the combination of fragments it came from. */
+/** Basis of linearly independent rows in echelon form, each with its combination of fragments. */
 class Basis {
   readonly #width: number;
-  /** Keyed by the column of its first coefficient, which is 1. */
+  /** Rows, keyed by the column of their first coefficient, which is 1. */
   readonly #rows = new Map<number, { readonly row: Uint8Array; readonly combination: ReadonlyMap<number, number> }>();
 
   constructor(width: number) {
     this.#width = width;
   }
 
-  /** Adds the row of a fragment, unless the rows before determine it. */
+  /** Adds the row of a fragment, unless the other rows determine it. */
   add(fragment: number, given: Uint8Array): void {
     const { row, combination } = this.#reduce(given);
     const column = row.findIndex((coefficient) => coefficient !== 0);

@@ -21,7 +21,7 @@ export interface Profile {
   readonly fragments: number;
   /** Fragments of each local group with its parity last; empty for Reed-Solomon. */
   readonly groups: readonly (readonly number[])[];
-  /** Number of fragments that may be lost, whichever they are. */
+  /** Number of fragments, whichever they are, that may be lost. */
   readonly losses: number;
   /** Row i holds the coefficients by which the data fragments are multiplied and added to give fragment i. */
   readonly rows: readonly Uint8Array[];

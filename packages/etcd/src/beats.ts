@@ -152,13 +152,13 @@ export interface Sight {
   readonly beatRevision: bigint;
   readonly batchRevision: bigint;
   readonly everyMs: number;
-  /** Answer of the first look that saw it so, by the monotonic clock of the standby. */
+  /** Time of the first look with this answer, by the monotonic clock of the standby. */
   readonly sinceMs: number;
   /** Revision of etcd at the last look. */
   readonly revision: bigint;
 }
 
-/** A key of the store that a standby reads whenever it looks at the active process. */
+/** Key of the store that a standby reads with each look at the active process. */
 export interface Watched {
   /** Key in the store, without the prefix of the store's keys. */
   readonly key: Uint8Array;

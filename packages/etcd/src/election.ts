@@ -37,7 +37,7 @@ const lookEveryMs = 200;
 const lookGapMaxMs = 3 * lookEveryMs;
 /** A standby takes the place of an active process that did not beat for so long, in milliseconds. */
 export const silentMs = 2_000;
-/** An active process beats at least so often, also when it answers nobody, in milliseconds. */
+/** Longest pause between beats of an active process that answers nobody, in milliseconds. */
 const idleBeatMs = 500;
 
 export class Election {
@@ -127,7 +127,7 @@ export class Election {
     return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds, attempt }, this.#rules));
   }
 
-  /** Returns the create revision of the key if this attempt made it: its answer was lost. */
+  /** Returns the create revision of the key, if this attempt made it and its answer was lost. */
   async #created(value: Uint8Array): Promise<bigint | undefined> {
     const found = await this.#client.once(({ kv }, options) => kv.range({ key: this.#options.keys.active }, options));
     const kept = found.ok ? found.value.kvs[0] : undefined;

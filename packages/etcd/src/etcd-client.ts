@@ -38,7 +38,7 @@ export class EtcdClient {
   /** Token for calls of etcd; empty: etcd asks for none. */
   #token: string | undefined;
   #trouble: Failure | undefined;
-  /** First failure since a call succeeded, and the last log line about it, by the monotonic clock. */
+  /** Time of the first failure since a call succeeded, and of the last log line about it, by the monotonic clock. */
   #troubleSinceMs = 0;
   #toldMs: number | undefined;
 

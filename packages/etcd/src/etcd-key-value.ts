@@ -22,7 +22,7 @@ const pageKeysMax = 2_000;
 /** Size that a page of a range aims at. */
 const pageBytes = 1 << 20;
 const cacheBytesDefault = 64 << 20;
-/** Bytes of an operation in a request besides its key and value, at most. */
+/** Bound of the bytes of an operation besides its key and value. */
 const operationBytes = 32;
 
 interface Kept {
@@ -46,7 +46,7 @@ export class EtcdKeyValue implements KeyValue {
   #batchRevision: bigint | undefined;
   #batches = 0;
   #last: Promise<void> = Promise.resolve();
-  /** Time at which etcd last said that it has no room, by the monotonic clock; undefined: it has. */
+  /** Time at which etcd last said that it has no room, by the monotonic clock; undefined: it has room. */
   #fullSinceMs: number | undefined;
 
   constructor(session: Session, rules: Rules, cacheBytesMax: number = cacheBytesDefault) {

@@ -10,7 +10,7 @@ import { attemptTimeoutMs } from "./options.ts";
 
 /** Time between two looks at all members, in milliseconds. */
 export const lookEveryMs = 10_000;
-/** A member is told as silent from so many failures in a row on: its leader may be changing. */
+/** Number of failures in a row from which on a member counts as silent: its leader may be changing. */
 const failuresMin = 2;
 /** History that is older than this is still there: nobody compacts it. etcd's operators keep an hour as a rule. In milliseconds. */
 export const historyMaxMs = 2 * 3_600_000;

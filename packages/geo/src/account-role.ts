@@ -35,7 +35,7 @@ export type GeoPoint = readonly RangePoint[];
 export interface CommandOrder {
   /** Number of the location service's operation, from 1. */
   readonly operation: number;
-  /** Place of the command within its operation: `commandPhases`. */
+  /** Phase of the command within its operation (`commandPhases`). */
   readonly phase: number;
 }
 
@@ -47,14 +47,14 @@ export interface AccountRole {
   readonly obeyed: CommandOrder;
   /** Name of the other stamp; undefined if the account has one stamp. */
   readonly peer?: string;
-  /** Addresses of the other stamp's front-ends for stamps, host:port. Undefined: none is known. */
+  /** Addresses of the other stamp's front-ends, host:port; undefined: not known. */
   readonly peerDoors?: readonly string[];
   /**
    * Number of the operation that began the copy, the same at both stamps: a copy may be given up and begun anew under one
    * role epoch. Undefined: a release wrote the row that did not know it.
    */
   readonly paired?: number;
-  /** Where this stamp's copy ended when it was promoted. */
+  /** End of this stamp's copy when it was promoted. */
   readonly promotedAt?: GeoPoint;
   /** True if queues are copied between the two stamps, too. Undefined: they are at one stamp only. */
   readonly queues?: true;
@@ -116,7 +116,7 @@ export const commandPhases: Readonly<Record<RoleCommand["kind"], number>> = {
 
 /** Facts by which a stamp decides about a command. */
 export interface RoleFacts {
-  /** Where this stamp's copy ends: what it has of each range of its primary. */
+  /** End of this stamp's copy: commits that it has of each range of its primary. */
   readonly copied: GeoPoint;
   /** Point up to which the secondary acknowledged to this stamp. Acknowledgements may have been lost. */
   readonly acknowledged: GeoPoint;

@@ -10,7 +10,7 @@ export class Acknowledgements {
   #applied: number;
   #synced: number;
 
-  /** `from`: position at which the connection began. Everything up to it was acknowledged before. */
+  /** `from`: position at which the connection began. Everything up to there was acknowledged before. */
   constructor(from: number, rules: Rules) {
     this.#rules = rules;
     this.#applied = from;

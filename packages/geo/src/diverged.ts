@@ -7,7 +7,7 @@ import { ok, refused } from "@stamp/base";
 import type { AccountRole } from "./account-role.ts";
 import { compareVersions, type RowVersion } from "./row-versions.ts";
 
-/** True if this stamp was deposed by force, and has not yet reported what only it has. */
+/** True if this stamp was deposed by force and its report is not complete. */
 export const owesReport = ({ role, report }: AccountRole): boolean => role === "unseeded" && report !== undefined && !report.complete;
 
 /**

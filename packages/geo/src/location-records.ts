@@ -20,16 +20,16 @@ export const accountKey = (name: string): string => `${accountPrefix}${name}`;
 export interface StampRecord {
   readonly name: string;
   readonly location: string;
-  /** Address of its lock service; of several, separated by commas. */
+  /** Addresses of the stamp's lock services, separated by commas. */
   readonly lockService: string;
-  /** Identity of the stamp, as its metadata store told when the stamp was added. */
+  /** Identity of the stamp, recorded when it was added. */
   readonly stampId: string;
-  /** Name of the file with its secret; empty: the location service's own secret, or none. */
+  /** Name of the file with the stamp's secret; empty: the location service's own secret, or none. */
   readonly secret: string;
   readonly state: StampState;
-  /** Addresses of its front-ends for other stamps, host:port; undefined: none was told. */
+  /** Addresses of the stamp's front-ends, host:port; undefined: not known. */
   readonly doors?: readonly string[];
-  /** True if a person declared it lost, and it has not been told everything since. */
+  /** True if a person declared the stamp lost, and some commands are still owed to it. */
   readonly lost?: boolean;
 }
 
@@ -48,7 +48,7 @@ export function encodeLocationRecord({ kind, record }: LocationRecord, checksum:
   return frameRecord(kinds[kind], formatVersions.location, utf8(JSON.stringify(record)), checksum);
 }
 
-/** Refused with `damaged`, or with `newerFormat` if a newer release wrote it. */
+/** Decodes a record. Refuses with `damaged`, or with `newerFormat` if a newer release wrote it. */
 export function decodeLocationRecord(key: string, bytes: Uint8Array, checksum: Checksum): Outcome<LocationRecord> {
   const kind = key.startsWith(stampPrefix) ? "stamp" : key.startsWith(accountPrefix) ? "account" : undefined;
   if (kind === undefined) return refused("dataLoss", "damaged", `key ${key}: this software knows no such key`);

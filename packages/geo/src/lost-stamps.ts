@@ -11,10 +11,10 @@ import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import { type GeoAccount, planUnprotect, type RunningOperation, type StampCommand } from "./operations.ts";
 
-/** Returns what a lost stamp has to be told of an account, in order. */
+/** Returns the commands that are owed to a lost stamp about an account, in order. */
 export const owedTo = ({ owed = [] }: GeoAccount, stamp: string): readonly StampCommand[] => owed.filter((one) => one.stamp === stamp);
 
-/** The stamp has obeyed the first command that was owed to it. */
+/** Plans the record after the stamp obeyed the first command that was owed to it. */
 export function planTold(account: GeoAccount, told: StampCommand): GeoAccount {
   const { owed = [], ...rest } = account;
   const at = owed.findIndex(({ stamp, command }) => stamp === told.stamp && isSame(command, told.command));
@@ -56,7 +56,7 @@ function alone(account: GeoAccount): GeoAccount {
   return { ...rest, seeded: false };
 }
 
-/** The source is primary, drained, or will be told so: it takes writes alone. */
+/** Plans the operation without its target, which is lost: the source takes writes alone. */
 function withoutTarget(account: GeoAccount, running: RunningOperation, lost: string): Outcome<GeoAccount> {
   const { step, source } = running;
   if (step === "removing") return ok(alone(owing(account, removal(account, lost))));

@@ -43,7 +43,7 @@ export interface RunningOperation {
   readonly target?: string;
   /** SHA-256 of the keys and settings that the drained primary and its copy have, hexadecimal; undefined before they are compared, or never. */
   readonly settingsTag?: string;
-  /** Where the promotion found the target. Undefined before it is answered. */
+  /** Point at which the promotion found the target; undefined before its answer. */
   readonly point?: GeoPoint;
   /**
    * Last Sync Time that the person accepted in a forced failover, in milliseconds since 1970; undefined: none was
@@ -73,10 +73,10 @@ export interface GeoAccount {
   readonly operation: number;
   /** True if queues are copied to the second stamp, too, or move with the account. Undefined: they are at one stamp only. */
   readonly queues?: true;
-  /** True if the secondary's copy was complete at some time since it follows this role epoch. */
+  /** True if the secondary's copy was complete at some time under this role epoch. */
   readonly seeded: boolean;
   readonly running?: RunningOperation;
-  /** Commands that stamps which were declared lost have not been told, in their order. */
+  /** Commands, in order, that are owed to stamps which were declared lost. */
   readonly owed?: readonly StampCommand[];
 }
 
@@ -151,7 +151,7 @@ export function planMigrate(
   return beginAlone(choosing(account, withQueues), "migrate", target, choices);
 }
 
-/** Refuses a change of the queues of a copy, which has them from its beginning or not at all. */
+/** Refuses a second choice about queues: a migration has the one that it began with. */
 function otherQueues({ name, operation, queues }: GeoAccount, { dropQueues }: RunningOperation): Outcome<never> {
   const choice = queues === true ? "with --with-queues" : dropQueues === true ? "with --drop-queues" : "without queues";
   return conflict(
@@ -318,13 +318,13 @@ export function commandToSend(recorded: GeoAccount, planned: GeoAccount, rules: 
 export interface StepAnswer {
   readonly operation: number;
   readonly step: OperationStep;
-  /** `draining`: commits that are not acknowledged by the target yet; 0: everything is there. */
+  /** Answer while `draining`: number of commits that the target has not acknowledged; 0: it has everything. */
   readonly pendingCommits?: number;
-  /** `draining`: SHA-256 of the settings that both stamps have, hexadecimal; undefined: they were not compared. */
+  /** Answer while `draining`: SHA-256 of the settings that both stamps have, hexadecimal; undefined: not compared. */
   readonly settingsTag?: string;
-  /** `promoting`: where the target's copy ended. */
+  /** Answer while `promoting`: end of the target's copy. */
   readonly point?: GeoPoint;
-  /** `promoting`: true if the target's copy had queues, false if it had none. Undefined: as the record says. */
+  /** Answer while `promoting`: true if the target's copy had queues; undefined: as the record says. */
   readonly queues?: boolean;
 }
 

@@ -5,7 +5,7 @@
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 
-/** `open` takes new accounts, `closed` does not, `draining` gives its accounts away as well. */
+/** State of a stamp. `open` takes new accounts, `closed` does not, `draining` also gives its accounts away. */
 export type StampState = "open" | "closed" | "draining";
 
 export interface StampCapacity {
@@ -25,9 +25,9 @@ export interface PlacedStamp {
 }
 
 export interface PlacementLimits {
-  /** Fraction of its bytes above which the service proposes to move accounts away. */
+  /** Used fraction of a stamp's bytes above which moves of accounts are proposed. */
   readonly proposeAbove: number;
-  /** Fraction of its bytes at and above which a stamp takes no new account. */
+  /** Used fraction of a stamp's bytes from which on it takes no new account. */
   readonly refuseAbove: number;
   /** A report that is older says nothing, in milliseconds. */
   readonly reportMaxAgeMs: number;

@@ -34,7 +34,7 @@ export function decodeRole(text: string): Outcome<AccountRole | undefined> {
   return isRole(role) ? ok(role) : refused("dataLoss", "damaged", "the role of an account in its row");
 }
 
-/** Returns the role of an account by the text in its row. */
+/** Returns the role that the text in an account's row says; without a text that of an account without a role. */
 export function roleOf(text: string): Outcome<AccountRole> {
   const role = decodeRole(text);
   return role.ok ? ok(role.value ?? roleWithoutRow) : role;

@@ -47,7 +47,7 @@ export class RangeSeeding {
     this.#parts.push({ lastKey, bytes, applied: false });
   }
 
-  /** Notes that the scan has come to its end while the log was at `logEnd`. */
+  /** Notes that the scan ended while the log was at `logEnd`. */
   scanned(logEnd: number): void {
     this.#scanEnd = logEnd;
   }

@@ -22,7 +22,7 @@ export interface RangeProgress {
   readonly complete: boolean;
   /** Commits that are not acknowledged. */
   readonly pendingCommits: number;
-  /** Size of the rows in them, in bytes; an upper bound. */
+  /** Size of the rows in the pending commits, in bytes; an upper bound. */
   readonly pendingBytes: number;
   /** Last Sync Time of the range, in milliseconds since 1970; undefined: not known. */
   readonly lastSyncMs: number | undefined;
@@ -50,11 +50,11 @@ export interface AccountProgress {
   readonly seedBytesPerSecond: number;
   /** Rates of all ranges together; undefined: a range does not tell its own. */
   readonly rates: ShippingRates | undefined;
-  /** Reason why it does not go on, with the range; empty: it does. */
+  /** Reason why the copy makes no progress, with the range; empty: it does. */
   readonly trouble: string;
 }
 
-/** `ranges`: every range that has keys of the account, by id; undefined: its owner says nothing. */
+/** `ranges`: progress of every range with keys of the account, by id; undefined: its owner did not say. */
 export function accountProgress(ranges: ReadonlyMap<string, RangeProgress | undefined>): AccountProgress {
   const told = [...ranges.values()].filter((range) => range !== undefined);
   const isKnown = told.length === ranges.size && ranges.size > 0 && told.every(({ state }) => state === "seeding" || state === "shipping");

@@ -28,7 +28,7 @@ export interface LaneBatch<T> {
 }
 
 export interface WindowLimits {
-  /** Bound of everything that is on its way or waits, in bytes. A larger commit goes alone. */
+  /** Bound of the bytes that wait or are on their way. A larger commit goes alone. */
   readonly windowBytesMax: number;
   /** Bound of one batch, in bytes. A larger commit goes alone. */
   readonly batchBytesMax: number;
@@ -45,23 +45,23 @@ interface Part<T> {
 interface Lane<T> {
   /** Parts that are not delivered yet, oldest first. */
   parts: Part<T>[];
-  /** Number of parts at the beginning that are on their way. */
+  /** Number of parts, from the first on, that are on their way. */
   onTheirWay: number;
 }
 
 export class ShippingWindow<T> {
   readonly #limits: WindowLimits;
   readonly #lanes = new Map<string, Lane<T>>();
-  /** Lanes with something to send and nothing on its way, in the order in which they take turns. */
+  /** Lanes with parts to send and none on its way, in the order of their turns. */
   readonly #ready = new Set<string>();
-  /** Commits in order, each with the number of lanes in which it was not delivered. */
+  /** Commits in order, each with the number of lanes that have not delivered it. */
   #commits: { readonly sequence: number; left: number }[] = [];
   readonly #bySequence = new Map<number, { readonly sequence: number; left: number }>();
   #added: number;
   #bytes = 0;
   #batches = 0;
 
-  /** `from`: every commit up to it is acknowledged. */
+  /** `from`: position up to which every commit is acknowledged. */
   constructor(from: number, limits: WindowLimits) {
     this.#limits = limits;
     this.#added = from;

@@ -28,7 +28,7 @@ export class RangeSyncTime {
   #passedMonotonicMs: number | undefined;
   #acknowledgedBytes = 0;
 
-  /** `momentsMax`: bound of the moments that are kept; of more, every second one is forgotten. */
+  /** `momentsMax`: bound of the kept moments; beyond it, every second one is forgotten. */
   constructor(momentsMax = 1_000) {
     assert(momentsMax >= 2, "at least two moments are kept");
     this.#momentsMax = momentsMax;

@@ -18,7 +18,7 @@ export interface NotSent {
   readonly kind: "notSent";
 }
 
-/** `target` below the account, with its query. Undefined: there was no answer. */
+/** Sends a request to `target` below the account, with its query. Undefined: there was no answer. */
 export type SendHttp = (
   method: string,
   target: string,

@@ -22,7 +22,7 @@ export interface ObjectClientsOptions {
   readonly conditionalDeletes?: boolean;
 }
 
-/** Several clients of the same few names, and what all of them saw. */
+/** Several clients of the same few names, with all their observations. */
 export class ObjectClients {
   readonly history: BlobHistory;
   readonly #stage: Stage;
@@ -38,7 +38,7 @@ export class ObjectClients {
     this.history = new BlobHistory(names, options.containersAtStart);
   }
 
-  /** One client's work, while `goesOn(operations so far)` says so. */
+  /** Runs one client while `goesOn(operations so far)` is true. */
   async work(client: BlobDoor, prng: Prng, goesOn: (operations: number) => boolean): Promise<void> {
     const { pauseMaxMs, recreateOneIn = 1 } = this.#options;
     for (let i = 0; goesOn(i); i++) {
@@ -160,7 +160,7 @@ export class ObjectClients {
     );
   }
 
-  /** Returns the names it showed; a listing is a read of every name. */
+  /** Returns the listed names; a listing counts as a read of every name. */
   async #list(client: BlobDoor, container: string): Promise<string[] | undefined> {
     const calledAt = this.#stage.nowMs();
     const answer = await client.list(container);

@@ -3,7 +3,7 @@ import type { BlobAnswer, BlobCondition } from "@stamp/linearizability";
 
 export type { BlobCondition };
 
-/** `notDone`: refused before anything happened; it says nothing of the object. */
+/** Answer of a door. `notDone`: refused before anything happened; it says nothing of the object. */
 export type Answer<T = object> = BlobAnswer | { readonly kind: "notDone"; readonly why: string } | ({ readonly kind: "ok" } & T);
 
 /** Operations on blobs that clients of histories use, by SDK or by gRPC. */

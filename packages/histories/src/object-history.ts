@@ -14,7 +14,7 @@ export function contentOf(write: number, lengthBytes: number): Uint8Array {
   return bytes;
 }
 
-/** Returns the write that these bytes are; throws if they are no write's, or not all of it. */
+/** Returns the write that made these bytes. Throws if no write did, or if bytes are missing. */
 export function writeOf(bytes: Uint8Array, what: string): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length < 12 || view.getUint32(8) !== 0xb10b5eed) throw new BrokenPromise(`${what}: ${bytes.length} bytes that nobody wrote`);

@@ -8,17 +8,17 @@ import { QueueJudge } from "./queue-judge.ts";
 import type { Stage } from "./stage.ts";
 import { BrokenPromise, until } from "./stage.ts";
 
-/** Messages that a client keeps for a while after it took them, at most. */
+/** Bound of the messages that a client keeps for a while after taking them. */
 const heldMax = 12;
 /** Taken so long when the queues are emptied: an answer that is lost then hides a message no longer than there is time for. */
 const emptyingS = 10;
 
 interface Held extends ToldMessage {
-  /** Number of the hand-out whose receipt it is; an update gives another receipt for the same hand-out. */
+  /** Number of the hand-out that the receipt is of; an update gives another receipt of the same hand-out. */
   readonly count: number;
 }
 
-/** Several clients of the same few queues, and the judges of all of them. */
+/** Several clients of the same few queues, with the judges of all of them. */
 export class QueueClients {
   readonly #stage: Stage;
   readonly #queues: readonly string[];
@@ -26,7 +26,7 @@ export class QueueClients {
   readonly #judges: ReadonlyMap<string, QueueJudge>;
   #textNext = 1;
 
-  /** `pauseMaxMs`: between two operations of a client. */
+  /** `pauseMaxMs`: longest pause between two operations of a client. */
   constructor(stage: Stage, queues: readonly string[], pauseMaxMs: number) {
     this.#stage = stage;
     this.#queues = queues;
@@ -34,7 +34,7 @@ export class QueueClients {
     this.#judges = new Map(queues.map((queue) => [queue, new QueueJudge(queue)]));
   }
 
-  /** One client's work, while `goesOn(operations so far)` says so. */
+  /** Runs one client while `goesOn(operations so far)` is true. */
   async work(client: QueueDoor, prng: Prng, goesOn: (operations: number) => boolean): Promise<void> {
     const held: { readonly queue: string; readonly message: Held }[] = [];
     for (let i = 0; goesOn(i); i++) {

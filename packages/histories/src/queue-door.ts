@@ -5,7 +5,7 @@ export type QueueAnswer<T> =
   | { readonly kind: "ok"; readonly value: T }
   /** Refused by the service; nothing was changed. */
   | { readonly kind: "refused"; readonly code: string }
-  /** It may have happened, or may still. */
+  /** The operation may have happened, or may still. */
   | { readonly kind: "unknown" };
 
 export interface ToldMessage extends HandOut {
@@ -19,7 +19,7 @@ export interface QueueDoor {
   take(queue: string, count: number, timeoutS: number): Promise<QueueAnswer<readonly ToldMessage[]>>;
   peek(queue: string): Promise<QueueAnswer<readonly ToldMessage[]>>;
   delete(queue: string, message: ToldMessage): Promise<QueueAnswer<void>>;
-  /** Returns the new receipt, and when it is visible. */
+  /** Updates a message. Returns the new receipt and the time at which the message is visible. */
   update(
     queue: string,
     message: ToldMessage,

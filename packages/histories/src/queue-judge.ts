@@ -27,13 +27,13 @@ export interface HandOut {
 
 interface Known {
   readonly expiresS: number;
-  /** True if it was put to live for less than an hour. */
+  /** True if the message's time to live is less than an hour. */
   readonly brief: boolean;
   /** Texts that the message may have. */
   readonly texts: Set<string>;
   /** Keyed by count: when it is visible again, as told last; undefined while an update of it is not answered, or was not. */
   readonly visibleS: Map<number, number | undefined>;
-  /** The highest count that somebody was told, and when. */
+  /** Highest dequeue count that a client was told, and the time of it. */
   count: number;
   countToldAt: number;
   /** Time at which a deletion of the message was answered; undefined: none was. */

@@ -13,7 +13,7 @@ export interface Stage {
   readonly count: (what: string, by?: number) => void;
 }
 
-/** Tries until it is done; BrokenPromise when it is not within `withinMs`. */
+/** Repeats an attempt until it is done. Throws BrokenPromise if it is not within `withinMs`. */
 export async function until(
   stage: Stage,
   what: string,

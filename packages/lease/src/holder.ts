@@ -29,7 +29,7 @@ export class LeaseHolder {
     this.#rules = rules;
   }
 
-  /** The epoch it holds or believed to hold until `holds` was false; undefined after `end`. */
+  /** Epoch that the holder has, or believed to have until `holds` was false; undefined after `end`. */
   get epoch(): LeaseEpoch | undefined {
     return this.#epoch;
   }

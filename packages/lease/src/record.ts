@@ -7,7 +7,7 @@ import { frameRecord, fromUtf8, leaseEpoch, refused, unframeRecord, utf8 } from 
 
 export interface LeaseRecord {
   readonly name: string;
-  /** Name of the process that was granted it last. */
+  /** Name of the process that got the lease last. */
   readonly holder: string;
   /** Identity of the holder's folder; empty in records of older versions. */
   readonly identity: string;

@@ -66,7 +66,7 @@ export class LeaseTable {
   /** While nothing can be: of these a record may get to the disk or not. Nobody is told anything of them. */
   undecided: ReadonlySet<string> = new Set();
 
-  /** `records`: what was durable when this process started. `fromMs`: no renewal that was answered before this process was judged later. */
+  /** `records`: durable records at the start. `fromMs`: time before which no answered renewal was judged by this process. */
   constructor(records: Iterable<LeaseRecord>, fromMs: number, rules: Rules) {
     this.#rules = rules;
     const extended = rules.on("leasesExtendedOnRestart");
@@ -129,7 +129,7 @@ export class LeaseTable {
     return { outcome: ok({ epoch: entry.record.epoch, termMs: entry.record.termMs }) };
   }
 
-  /** Ends it now. An older epoch ended long ago: nothing changes. */
+  /** Ends a lease now. One of an older epoch ended before: nothing changes. */
   release(name: string, epoch: number, nowMs: number): LeaseDecision<LeaseView> {
     return this.#onEpoch(name, epoch, nowMs, (entry) => {
       entry.expiresAtMs = Math.min(entry.expiresAtMs, nowMs);

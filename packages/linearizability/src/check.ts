@@ -17,7 +17,7 @@ export interface Violation<State, Call> {
   readonly contradiction: readonly RecordedOperation<Call>[];
   /** Others up to that moment that may have happened in any way; none of them resolves it. */
   readonly others: readonly RecordedOperation<Call>[];
-  /** The longest order of both that could be begun, and the state after it. */
+  /** Longest order of both operations that could begin, and the state after it. */
   readonly longest: readonly RecordedOperation<Call>[];
   readonly state: State;
 }
@@ -129,7 +129,7 @@ function withoutAnswer<State, Call>(model: Model<State, Call>, operation: Record
   return call === undefined ? undefined : { ...operation, call, returnedAt: undefined };
 }
 
-/** Returns the history as it was known when the first answer came that can't be explained. */
+/** Returns the history up to the first answer that can't be explained. */
 function cutShort<State, Call>(
   model: Model<State, Call>,
   operations: readonly RecordedOperation<Call>[],

@@ -26,7 +26,7 @@ export interface Model<State, Call> {
   key(state: State): string;
   /** Calls of different partitions have nothing to do with each other and are checked for themselves. */
   partition?(call: Call): string;
-  /** It changes no state at all, with the answer that it has: a read, a refusal. */
+  /** Returns true if the call with this answer changes no state: a read, a refusal. */
   readOnly?(call: Call): boolean;
   /**
    * The same call as if nobody had been told its outcome; undefined: without an answer it says nothing (a read). Used to find what a

@@ -31,9 +31,9 @@ export const defaultStepsMax = 5_000_000;
 export const defaultConfigurationsMax = 200_000;
 
 export type SearchResult<State> =
-  /** `order`: indexes of the operations; those that never happened are left out. */
+  /** `order`: indexes of the operations; operations that never happened are left out. */
   | { readonly kind: "linearizable"; readonly order: readonly number[]; readonly steps: number }
-  /** `longest`: the longest order that could be begun up to the first answer that can't be explained, and the state after it. */
+  /** `longest`: longest order that could begin before the first answer that can't be explained, and the state after it. */
   | { readonly kind: "violation"; readonly longest: readonly number[]; readonly state: State; readonly steps: number }
   | { readonly kind: "unknown"; readonly why: string; readonly steps: number };
 
@@ -115,7 +115,7 @@ class Search<State, Call> {
     return { kind: "linearizable", order: orderOf(all[0] as Configuration<State>), steps: this.steps };
   }
 
-  /** Returns every configuration in which the operation has its place, without it among the early ones. */
+  /** Returns every configuration in which the operation has its place, no longer among the early ones. */
   #afterReturn(all: readonly Configuration<State>[], index: number): readonly Configuration<State>[] {
     const done = new Frontier<State>();
     const met = new Frontier<State>();

@@ -26,7 +26,7 @@ export function hashKey(key: Uint8Array): KeyHash {
   return { h1: (a ^ (a >>> 13)) >>> 0, h2: ((b ^ (b >>> 16)) | 1) >>> 0 };
 }
 
-/** Takes 8 bytes of memory a key until it is finished. */
+/** Builder of a bloom filter; takes 8 bytes of memory for each key until it is finished. */
 export class BloomBuilder {
   #hashes = new Uint32Array(2_048);
   #count = 0;

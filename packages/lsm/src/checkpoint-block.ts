@@ -14,7 +14,7 @@ export type Crc32c = (bytes: Uint8Array, seed?: number) => number;
 
 const restartEvery = 16;
 const trailerBytes = 8;
-/** Most blocks end a little behind their target of 16 KiB. */
+/** Initial capacity in bytes: most blocks end a little behind their target of 16 KiB. */
 const capacityBytes = 18 * 1024;
 
 export class BlockBuilder {
@@ -100,7 +100,7 @@ export class Block {
   readonly #entries: Uint8Array;
   readonly #restartCount: number;
 
-  /** `encoded`: of a block that was decoded before. Borrowed for as long as the block is used. */
+  /** `encoded`: bytes of a block that was decoded before; borrowed for as long as the block is used. */
   constructor(encoded: Uint8Array) {
     this.encoded = encoded;
     this.#restartCount = u32At(encoded, encoded.length - trailerBytes);
@@ -148,7 +148,7 @@ export class Block {
     return u32At(this.encoded, this.#entries.length + 4 * number);
   }
 
-  /** Returns the key of a restart point, where it is whole; a view. */
+  /** Returns the key of a restart point, which is stored whole; a view. */
   #keyAt(at: number): Uint8Array {
     const reader = new ByteReader(this.#entries, at);
     if (reader.varint() !== 0) throw new DecodeError("a restart point that shares its key");

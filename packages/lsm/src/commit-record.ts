@@ -17,7 +17,7 @@ export type Write =
 export interface CommitRecord {
   readonly ownerEpoch: number;
   readonly firstSequence: number;
-  /** No ticket above it was used by a transaction of this record or an earlier one. */
+  /** Highest ticket that a transaction of this record or an earlier one used. */
   readonly lastTicket: number;
   readonly transactions: readonly (readonly Write[])[];
 }

@@ -17,7 +17,7 @@ export interface StoredFollower {
   /** Followed keys, in hexadecimal, as in `StoredCheckpoint.bounds`. */
   readonly low: string;
   readonly high: string;
-  /** Facts of the follower that its owner understands. */
+  /** Note of the follower's owner, which only the owner understands. */
   readonly note: string;
 }
 

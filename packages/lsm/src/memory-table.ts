@@ -128,7 +128,7 @@ export class MemoryTable {
     }
   }
 
-  /** Yields every version, as they are written to a checkpoint; views. */
+  /** Yields every version in the order in which a checkpoint has them; views. */
   *versions(): Generator<Entry, void, void> {
     for (let node = this.#next(head, 0); node !== head; node = this.#next(node, 0)) yield this.#entry(node);
   }
@@ -251,7 +251,7 @@ export class MemoryTable {
     return node;
   }
 
-  /** The node's earlier bytes stay where they were: an iterator may have given them away. */
+  /** Stores a version in the node. Earlier bytes stay where they are: an iterator may have given them out. */
   #store(node: Node, key: Uint8Array, value: Uint8Array | undefined): void {
     const bytes = key.length + (value?.length ?? 0);
     const chunk = this.#room(bytes);

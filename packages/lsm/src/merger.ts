@@ -5,7 +5,7 @@
 import { assert, compareBytes } from "@stamp/base";
 import { compareEntries, type Entry } from "./entry.ts";
 
-/** `undefined`: the source has ended. */
+/** Next entry of a source; undefined: the source has ended. */
 type Head = Entry | undefined;
 
 export class Merger {

@@ -53,9 +53,9 @@ export interface PartitionState {
   readonly recordNumber: number;
   /** Checkpoints of the range, newest first. */
   readonly checkpoints: readonly StoredCheckpoint[];
-  /** Everything up to it is in the checkpoints; the log is replayed after it. */
+  /** Sequence of the last commit in the checkpoints; the log is replayed behind it. */
   readonly checkpointedSequence: number;
-  /** No ticket above it was used by what is in the checkpoints. */
+  /** Highest ticket that the commits in the checkpoints used. */
   readonly lastTicket: number;
   /** Replay begins here; 0: at the first extent of the log. */
   readonly logStartExtentId: number;

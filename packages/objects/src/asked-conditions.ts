@@ -1,4 +1,4 @@
-/** Conditions of requests, apart from the operations that have them: steps of trees have them, too. */
+/** Conditions of requests, in a file of their own because steps of trees have them, too. */
 
 /**
  * Conditions as they came: an ETag with its quotes, or "*"; several separated by commas. Times in milliseconds since

@@ -60,7 +60,7 @@ export function checkReadConditions(conditions: Conditions, state: ConditionedSt
   return bracket.length > 0 && !bracket.includes(true) ? notModified : undefined;
 }
 
-/** `creates`: the operation makes the object when it is not there. Undefined: go on. */
+/** Checks the conditions of a write; `creates`: it makes an object that is absent. Undefined: the write may go on. */
 export function checkWriteConditions(
   conditions: Conditions,
   state: ConditionedState | undefined,

@@ -14,7 +14,7 @@ import { decodeKey, encodeKey, encodeKeyPrefix, type KeyComponent } from "./rows
 import { decodeRow } from "./rows/row.ts";
 import { blobSchema, entitySchema, messageSchema, type ObjectTable } from "./rows/schemas.ts";
 
-/** A container, table or queue as it was between one creation and its deletion. */
+/** Container, table or queue between one creation and its deletion. */
 export interface Incarnation {
   readonly account: string;
   readonly name: string;

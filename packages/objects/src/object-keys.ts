@@ -61,7 +61,7 @@ export const accountsPrefix = (): Uint8Array => encodeKeyPrefix([], [], "");
 
 /** Returns the key at or behind which every account from this name on sorts. */
 export const accountsFrom = (name: string): Uint8Array => (name === "" ? new Uint8Array(0) : accountKey(name));
-/** Returns the prefix of the row of a container, and of those that were deleted under its name. */
+/** Returns the prefix of the rows of a container and of those deleted under its name. */
 export const containerRowsPrefix = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container]]);
 
 /** First key behind the container rows that a listing for this prefix shows: shares are listed only by their own prefix. */
@@ -108,7 +108,7 @@ export const usersKey = (blob: Uint8Array, generation: number): Uint8Array => ro
 export const pageKey = (blob: Uint8Array, generation: number, chunk: number, layer: number): Uint8Array =>
   rowOf(blob, pageRow, generation, chunk, layer);
 
-/** Returns the key from which page rows of this chunk and of those behind it come. */
+/** Returns the key from which on page rows of this chunk and of later chunks lie. */
 export const pagesFrom = (blob: Uint8Array, generation: number, chunk: number): Uint8Array =>
   appendOpenComponent(blob, [pageRow, generation, chunk]);
 

@@ -23,9 +23,9 @@ export interface BlobPolicy {
   /** How long deleted and overwritten blobs are kept; 0: not at all. */
   readonly deleteRetentionDays: number;
   readonly containerDeleteRetentionDays: number;
-  /** Whether what is kept may be deleted for good before its time. */
+  /** True if kept states may be deleted for good before their time. */
   readonly permanentDelete: boolean;
-  /** True if blobs are files of a tree, by their ids. Undefined: they are not. */
+  /** True if blobs are files of a tree, named by their ids; undefined: they are not. */
   readonly hierarchical?: boolean | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface BlobHeaders {
   readonly contentTypeCleared?: boolean | undefined;
 }
 
-/** Bytes inside the message, or where they were put; not both. */
+/** Content: either bytes in the message or places where they were put. */
 export interface Body {
   readonly inline: Uint8Array;
   readonly places: readonly Place[];
@@ -85,7 +85,7 @@ interface OnBlobState {
   readonly conditions: Conditions;
 }
 
-/** State that a write that replaces a blob may set with it. */
+/** State that a write may set on the blob that it makes. */
 export interface NewBlobState {
   readonly tags: Metadata;
   /** Access tier; empty: the account's default. */
@@ -195,7 +195,7 @@ export interface ListBlobs {
   readonly includeSnapshots?: boolean | undefined;
   readonly includeVersions?: boolean | undefined;
   readonly includeDeleted?: boolean | undefined;
-  /** Names without a blob of which versions are left, and nothing else of them. */
+  /** True to list names that have versions only, and no blob. */
   readonly includeDeletedWithVersions?: boolean | undefined;
   readonly includeTags?: boolean | undefined;
   /** True if only what was deleted softly is listed. */
@@ -264,7 +264,7 @@ export interface CopyState {
 }
 
 export interface CopyWork {
-  /** The process that copies, and when it was last heard of (wall time of the partition server). */
+  /** Process that copies, with its last sign by the wall clock of the partition server. */
   readonly copier: string;
   readonly beatMs: number;
   /** The part of the source that comes next. */
@@ -287,7 +287,7 @@ export interface CopyBlock {
   readonly places: readonly Place[];
 }
 
-/** A content row, or a chunk of pages, by its number. */
+/** Part of a copy, by number: a content row, or a chunk of pages. */
 export interface CopyPart {
   readonly index: number;
   /** The bytes themselves; then there are no blocks. */
@@ -312,7 +312,7 @@ export interface AddToCopy {
   readonly name: BlobName;
   readonly copyId: string;
   readonly copier: string;
-  /** Where the copy stands, and where it stands then. */
+  /** Position of the copy before the part, and behind it. */
   readonly position: number;
   readonly next: number;
   readonly parts: readonly CopyPart[];
@@ -355,7 +355,7 @@ export type Operation =
         readonly conditions: Conditions;
       };
     }
-  /** `begun`: what beginDeletion answered, for a container in which something was protected once; else 0. */
+  /** Deletion of a container. `begun`: answer of beginDeletion if something in it was protected once; else 0. */
   | {
       readonly case: "deleteContainer";
       readonly value: ContainerName & { readonly conditions: Conditions; readonly begun?: number | undefined };

@@ -31,7 +31,7 @@ export type VisitRow = (row: RowEntry) => Uint8Array | undefined;
 /** Limits of a scan of rows from `low` (inclusive) to `high` (exclusive). */
 export interface ScanLimits {
   readonly rowsMax: number;
-  /** Fewer rows when they grow larger, but at least one if there is any. */
+  /** Bound of the bytes of rows; at least one row is returned if there is any. */
   readonly bytesMax: number;
   /** Deleted rows to step over, which cost as much as rows; beyond, the scan stops and says where. Without it all are. */
   readonly deletedMax?: number;
@@ -45,9 +45,9 @@ export type ReadAnswer =
 
 export interface ScanAnswer {
   readonly rows: readonly RowEntry[];
-  /** True if it stopped at a limit, not at `high`. */
+  /** True if the scan stopped at a limit, not at `high`. */
   readonly more: boolean;
-  /** Rows that were stepped over because they are deleted. */
+  /** Number of deleted rows that the scan stepped over. */
   readonly deleted: number;
   /** Where it stopped because of `deletedMax`: nothing lies between the last row (or `low`) and this key. */
   readonly stoppedAt?: Uint8Array | undefined;
@@ -95,7 +95,7 @@ export interface PlanContext {
   readonly sequence: number;
   /** The range that is asked: low inclusive, high exclusive; empty high: no end. */
   readonly range: { readonly low: Uint8Array; readonly high: Uint8Array };
-  /** Whether a row may refer to it: its extent is in this partition's blob stream and stays there. */
+  /** True if a row may refer to the place: its extent is in this partition's blob stream and stays there. */
   readonly mayReferTo: (place: Place) => boolean;
   /** Service properties of the account for blobs and containers. */
   readonly policy: BlobPolicy;

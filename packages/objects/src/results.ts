@@ -63,13 +63,13 @@ export interface Blob {
   /** Time of the soft deletion, in milliseconds since 1970; undefined: the blob is not deleted. */
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;
-  /** True if the blob is not there itself and is listed because it has versions. */
+  /** True if the blob itself does not exist and is listed because it has versions. */
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
-  /** Name of the encryption scope that it is encrypted under. */
+  /** Name of the encryption scope of the blob's content. */
   readonly encryptionScope?: string | undefined;
-  /** Owner and access control of a file or directory that has some of its own (docs/formats/tree.md). */
+  /** Owner and access control of a file or directory, if it has any of its own (docs/formats/tree.md). */
   readonly pathAccess?: string | undefined;
 }
 
@@ -113,7 +113,7 @@ export type OperationResult =
       readonly case: "blobs";
       readonly value: {
         readonly entries: readonly ListedBlob[];
-        /** Packed entries in place of `entries`, for an asker that takes them. */
+        /** Entries in packed form, in place of `entries`, for a caller that takes it. */
         readonly packed?: Uint8Array | undefined;
         readonly nextMarker: string;
         readonly nextMarkerStamp: number;
@@ -138,7 +138,7 @@ export type OperationResult =
         readonly leftSeconds: number;
       };
     }
-  /** `permanent`: nothing is kept of it. `more`: it is not all done yet; the same is to be asked again. */
+  /** Answer of a deletion. `permanent`: nothing is kept. `more`: not all is done, ask the same again. */
   | { readonly case: "deleted"; readonly value: { readonly permanent: boolean; readonly more: boolean } }
   | { readonly case: "table"; readonly value: TableResult }
   | { readonly case: "queue"; readonly value: QueueResult }
@@ -162,6 +162,6 @@ export interface PageRange {
   readonly startBytes: number;
   /** End of the range in bytes, exclusive. */
   readonly endBytes: number;
-  /** True if it holds zeros now and held something in the previous snapshot. */
+  /** True if the range has zeros now and had content in the previous snapshot. */
   readonly cleared: boolean;
 }

@@ -21,7 +21,7 @@ import type { ShippedTable } from "./shipped.ts";
 import { decodeEntity } from "./tables/entity-rows.ts";
 import { decodeTable } from "./tables/tables.ts";
 
-/** Reads a value as its kind of row is read. Throws FailureError if it can't be. */
+/** Reads a value of one kind of row. Throws FailureError if it is unreadable. */
 type Read = (value: Uint8Array) => unknown;
 
 const schemas = { Blob: blobSchema, Entity: entitySchema, Message: messageSchema } as const;

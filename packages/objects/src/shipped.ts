@@ -50,7 +50,7 @@ export interface QueueRow {
   readonly text: string | undefined;
 }
 
-/** `value`: undefined if the row was deleted. */
+/** Returns the facts of a queue's row; `value`: undefined if the row was deleted. */
 export function queueRowOf([, partition = [], row = []]: readonly KeyComponent[], value: Uint8Array | undefined): QueueRow {
   const queue = String(partition[1] ?? "");
   const isText = row.length > 2 && row[2] === textRow;
@@ -69,7 +69,7 @@ export interface ShippedBlobRow {
   readonly modifiedMs: number | undefined;
 }
 
-/** `value`: undefined if the row was deleted. */
+/** Returns the facts of a blob's row; `value`: undefined if the row was deleted. */
 export function blobRowOf([, partition = [], row = []]: readonly KeyComponent[], value: Uint8Array | undefined): ShippedBlobRow {
   const container = String(partition[1] ?? "");
   const [part] = row;

@@ -36,7 +36,7 @@ export type Progress =
   | { readonly kind: "loaded" }
   /** To be taken from its server: its Closed is awaited. `to`: the server that is to have it, when it is there. */
   | { readonly kind: "closing"; readonly to?: string }
-  /** The server said Closed, or that this owner epoch is dead at it. */
+  /** The server said Closed, or that this owner epoch is dead there. */
   | { readonly kind: "closed"; readonly to?: string };
 
 export type AssignmentStep =
@@ -52,7 +52,7 @@ export interface AssignmentState {
   /** Keyed by range id; absent: idle. */
   readonly progress: ReadonlyMap<string, Progress>;
   readonly leases: readonly ServerLease[];
-  /** Servers that could not be called for so long that they are to be given up. */
+  /** Servers that are given up, because calls to them failed for long. */
   readonly unreachable: ReadonlySet<string>;
   /** Servers that could not load a range lately: they get none while there is another. */
   readonly avoided: ReadonlySet<string>;
@@ -70,7 +70,7 @@ export const leaseOver = (range: Range, leases: readonly ServerLease[]): boolean
     leases.find((one) => one.server === range.server),
   );
 
-/** `lease`: the one of the range's server. */
+/** True if the lease of the range's server has ended; `lease`: that lease. */
 const isOver = (range: Range, lease: ServerLease | undefined): boolean =>
   range.server === "" || lease === undefined || lease.leaseEpoch !== range.leaseEpoch || lease.ended;
 
@@ -149,7 +149,7 @@ function mayReassign(state: AssignmentState, range: Range, progress: Progress, l
   return state.unreachable.has(range.server) && !state.rules.on("waitLeaseOut");
 }
 
-/** Returns the ranges by live server, those counted that are surely or probably there. */
+/** Returns the ranges by live server, with those that are surely or probably there. */
 function loadOf(state: AssignmentState): Map<string, number> {
   const held = heldCounts(state.ranges, state.leases);
   return new Map(state.leases.filter(isLive).map(({ server }) => [server, held.get(server) ?? 0]));

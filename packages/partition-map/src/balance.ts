@@ -18,7 +18,7 @@ export interface RangeFigures {
   /** Requests of the range that its server has in progress. */
   readonly pending: number;
   readonly latencyMs: number;
-  /** Bytes that requests brought, and bytes that they read. */
+  /** Bytes per second that requests brought, and that they read. */
   readonly bytesInPerSecond: number;
   readonly bytesOutPerSecond: number;
   /** Bytes of rows, without blob data. */
@@ -27,7 +27,7 @@ export interface RangeFigures {
   readonly ageMs: number;
 }
 
-/** Load of a range as it counts while its figures say nothing yet. */
+/** Load that a range counts with while its figures say nothing yet. */
 export type SettledLoad = Pick<RangeFigures, "requestsPerSecond" | "throttledPerSecond" | "bytes">;
 
 export interface BalancePolicy {
@@ -35,18 +35,18 @@ export interface BalancePolicy {
   readonly splitBytes: number;
   /** Requests a second beyond which a range is split. */
   readonly splitRequestsPerSecond: number;
-  /** Rows of two neighbours together below which they may be merged. */
+  /** Size of the rows of two neighbours below which they may be merged, in bytes. */
   readonly mergeBytes: number;
   readonly mergeRequestsPerSecond: number;
   /** A server with more than so many times the load of the least loaded one gives a range away. */
   readonly moveRatio: number;
-  /** Differences of load below it are not worth a move, in requests a second. */
+  /** Difference in requests per second below which a move is not worth it. */
   readonly moveRequestsPerSecond: number;
-  /** Nor are differences of CPU below it, in processors. */
+  /** Difference in processors below which a move is not worth it. */
   readonly moveProcessors: number;
   /** A server with more than so many times the rows, in bytes, of the one with the fewest gives a range away. */
   readonly moveBytesRatio: number;
-  /** Differences of rows below it are not worth a move. */
+  /** Difference in bytes of rows below which a move is not worth it. */
   readonly moveBytes: number;
   readonly restMs: number;
   readonly rangesMax: number;

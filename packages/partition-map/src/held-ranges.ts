@@ -23,7 +23,7 @@ export class HeldRanges<T extends Holding> {
     return this.#byId.size;
   }
 
-  /** Returns the ranges in the order in which they came. */
+  /** Returns the ranges in the order in which they were added. */
   values(): IterableIterator<T> {
     return this.#byId.values();
   }
@@ -32,7 +32,7 @@ export class HeldRanges<T extends Holding> {
     return this.#byId.get(rangeId);
   }
 
-  /** Puts the range in the place of the one with its id, if there is one. */
+  /** Adds the range, or replaces the one with its id. */
   set(one: T): void {
     this.delete(one.range.rangeId);
     const others = this.overlapping(one.range);

@@ -30,19 +30,19 @@ export interface Range {
   readonly high: Uint8Array;
   /** Raised by split, merge and move. */
   readonly rangeVersion: number;
-  /** Owner epoch under which its streams are opened; larger than every earlier one. 0: never assigned. */
+  /** Owner epoch of the range's streams, larger than every earlier one; 0: never assigned. */
   readonly ownerEpoch: number;
   readonly streams: RangeStreams;
   /** Name of the server; empty while nobody serves the range. */
   readonly server: string;
   readonly serverAddress: string;
-  /** The server's lease under which it was assigned. */
+  /** Epoch of the server's lease at the assignment. */
   readonly leaseEpoch: number;
-  /** True if the server said that it serves it under this owner epoch. */
+  /** True if the server said that it serves the range under this owner epoch. */
   readonly loaded: boolean;
   /** True if its streams are there: it was served once, or left to it by others. Streams that are gone then are not made again, empty. */
   readonly hasStreams: boolean;
-  /** A split or merge that it is in, recorded and not over. */
+  /** Recorded split or merge of the range that is not over. */
   readonly reshape?: Reshape;
 }
 
@@ -52,7 +52,7 @@ export const holdsKey = (range: Pick<Range, "low" | "high">, key: Uint8Array): b
 export const byTableAndKey = (a: Range, b: Range): number =>
   a.table === b.table ? compareBytes(a.low, b.low) : a.table < b.table ? -1 : 1;
 
-/** Whether there can be a row that both have. */
+/** True if a row can lie in both ranges. */
 export const overlap = (a: Pick<Range, "table" | "low" | "high">, b: Pick<Range, "table" | "low" | "high">): boolean =>
   a.table === b.table &&
   (a.high.length === 0 || compareBytes(b.low, a.high) < 0) &&

@@ -15,13 +15,13 @@ import { partitionStart } from "@stamp/objects";
 import type { Child, Reshape } from "./range.ts";
 import { holdsKey, type Range, streamsOf } from "./range.ts";
 
-/** The id says which owner epoch the range began with, so it is as unique as that. */
+/** Returns a child of a split or merge. Its id names its first owner epoch, which no other range has. */
 export const childOf = (table: Range["table"], ownerEpoch: number): Child => ({
   rangeId: `${table.toLowerCase()}-e${ownerEpoch}`,
   ownerEpoch,
 });
 
-/** Returns the row of the parent with the record in it. `epochs`: two that are new. */
+/** Returns the parent's row with the record of a split; `epochs`: two new owner epochs. */
 export function splitRecord(parent: Range, at: Uint8Array, epochs: readonly [number, number]): Outcome<Range> {
   if (!holdsKey(parent, at) || compareBytes(at, parent.low) === 0) {
     return refused("invalidArgument", "badRequest", `a split of ${parent.rangeId} is at a key behind its first one and before its end`);
@@ -35,7 +35,7 @@ export function splitRecord(parent: Range, at: Uint8Array, epochs: readonly [num
   return ok({ ...parent, reshape: { kind: "split", at, children } });
 }
 
-/** Returns the rows of both parents with the record in them. */
+/** Returns the rows of both parents with the record of a merge. */
 export function mergeRecords(left: Range, right: Range, epoch: number): Outcome<readonly [Range, Range]> {
   if (left.table !== right.table || left.high.length === 0 || compareBytes(left.high, right.low) !== 0) {
     return refused("invalidArgument", "badRequest", `${left.rangeId} and ${right.rangeId} are not neighbours in this order`);
@@ -77,7 +77,7 @@ export function childRanges(parents: readonly Range[], loaded: boolean): readonl
   }));
 }
 
-/** Returns the range as it is again after a split or merge that came to nothing. */
+/** Returns the range after a split or merge that came to nothing. */
 export const withoutReshape = ({ reshape: _, ...range }: Range): Range => range;
 
 /** True if the range is as it was known: given to nobody else since, and in the same change, or in none. */

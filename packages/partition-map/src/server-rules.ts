@@ -14,7 +14,7 @@ export interface LoadCommand {
   readonly ownerEpoch: number;
 }
 
-/** `already`: this epoch is loaded or being loaded. `replace`: drop what is held under a lower epoch first. */
+/** Decision about a load. `already`: this epoch is loaded or being loaded. `replace`: drop the range of a lower epoch first. */
 export type LoadVerdict = "load" | "already" | "replace";
 
 /** Ranges that were closed here and are remembered. A command about one before them would have to be on its way for years. */
@@ -79,7 +79,7 @@ export class ServerRules {
     return ok();
   }
 
-  /** `drop`: something is held that has to go before the answer. */
+  /** Decides about a close. `drop`: a held range has to go before the answer. */
   close(command: LoadCommand): Outcome<"drop" | "nothing"> {
     const known = this.#known(command);
     if (!known.ok) return known;

@@ -173,7 +173,7 @@ class InProcessTransport implements Transport {
     }
   }
 
-  /** Begins a call, or says why not: then it was certainly not applied. */
+  /** Begins a call, or returns a failure: then it was certainly not applied. */
   #begin(address: Address, name: string, method: DescMethod, options: CallOptions): { run: Run; handle: Handle } | Failure {
     if (this.#closed) return stoppingFailure;
     if (options.signal?.aborted) return cancelledFailure("no", name);

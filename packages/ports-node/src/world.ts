@@ -34,16 +34,16 @@ export interface NodeWorldOptions {
   readonly transport?: Transport;
   /** Credential of the process for calls. Without it, neither this process nor its peers prove who they are. */
   readonly credential?: () => Credential;
-  /** Certificates with which the process and its peers prove who they are; undefined without TLS. */
+  /** Certificates by which the process and its peers prove their names; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;
   /** Facts about the secret of the stamp, for the process's facts; undefined: they have none. */
   readonly secret?: () => SecretFacts;
-  /** Where others reach it, when that is not where it listens. */
+  /** Address at which others reach the process, if it is not the one it listens at. */
   readonly advertised?: string | undefined;
   /** Most memory of large frames that is kept for the next ones, in bytes; 8 MiB if not given. */
   readonly reusedBytesMax?: number;
   readonly rules?: Rules;
-  /** Memory of the process, given where it is the role's own. */
+  /** Memory of the process in bytes; given if the process has only this role. */
   readonly memoryBytes?: number;
   /** Instead of ending the process; for several roles in one. */
   readonly onFatal?: (reason: string) => void;

@@ -1,4 +1,4 @@
-/** Addresses as people write them: a list of host:port, separated by commas. */
+/** Lists of addresses as people write them: host:port, separated by commas. */
 
 /** Returns the parts of a list. Blanks around a part count for nothing. */
 export const addressesIn = (list: string): string[] => list.split(",").flatMap((text) => (text.trim() === "" ? [] : [text.trim()]));

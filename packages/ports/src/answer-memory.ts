@@ -64,7 +64,7 @@ export class LentMemory {
     return this.#taken;
   }
 
-  /** Notes that the call is answered with these bytes, which lie in the memory or elsewhere. */
+  /** Notes that the call was answered with these bytes, which may lie in the memory. */
   answered(bytes: Uint8Array): void {
     const taken = this.#taken;
     if (taken === undefined) return;

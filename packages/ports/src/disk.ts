@@ -31,7 +31,7 @@ export interface DiskSpace {
   readonly totalBytes: number;
   /** Number of files (inodes) that can still be made; undefined: the file system has no fixed number of them. */
   readonly freeFiles?: number;
-  /** Number of files that it can hold; undefined as `freeFiles`. */
+  /** Number of files that the file system can hold; undefined as `freeFiles`. */
   readonly totalFiles?: number;
 }
 
@@ -55,7 +55,7 @@ export interface DiskFile {
 }
 
 export interface Disk {
-  /** `create`: make it when absent (its folders too). Without it an absent file is DiskError `notFound`. */
+  /** Opens a file; `create`: make it, with its folders, if it is absent. Else an absent file is DiskError `notFound`. */
   open(path: string, options?: { create?: boolean }): Promise<DiskFile>;
   exists(path: string): Promise<boolean>;
   /** Returns the names directly below a folder, sorted; empty when there is no such folder. */

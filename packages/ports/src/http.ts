@@ -7,7 +7,7 @@ export interface HttpRequest {
   /** Path and query exactly as they came, undecoded; of an absolute-form target, the part behind the authority. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Names and values in turn, exactly as they came. Absent: nobody needs to know. */
+  /** Names and values in turn, unchanged; absent: nobody needs them. */
   readonly rawHeaders?: readonly string[];
   /**
    * In chunks of at most 1 MiB, slowed down by its reader. Throws when the client went away or sent less than it announced; with the detail
@@ -36,7 +36,7 @@ export interface HttpBody extends AsyncIterable<Uint8Array> {
 
 export interface HttpResponse {
   readonly status: number;
-  /** Names as the service spells them; an array is sent as that many headers. */
+  /** Headers by the service's spelling of names; an array is sent as that many headers. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   /** Text behind the status in the first line: printable ASCII. Absent: the one that HTTP has for the status. */
   readonly reason?: string;
@@ -63,7 +63,7 @@ export type HttpRefusal =
   | "expectation"
   /** Sent ahead, behind more requests than one connection may have without an answer. */
   | "pipelined"
-  /** Its headers were not there in time. */
+  /** The request's headers did not come in time. */
   | "late"
   /** Anything else that is no HTTP, as a chunk without a length. */
   | "malformed";
@@ -71,6 +71,6 @@ export type HttpRefusal =
 export interface HttpHandler {
   /** Never throws: a bug inside becomes a 500. */
   (request: HttpRequest): Promise<HttpResponse>;
-  /** Answers bytes that are no request, before their connection ends. Absent: a bare status. */
+  /** Answers bytes that are no request, before their connection ends; absent: a bare status is sent. */
   readonly refused?: (why: HttpRefusal) => HttpResponse & { readonly body?: Uint8Array };
 }

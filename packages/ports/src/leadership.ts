@@ -5,12 +5,12 @@ export class Leadership {
   readonly #ended = new AbortController();
   #why = "";
 
-  /** Aborted when it is known that this process leads no more. */
+  /** Signal that is aborted when this process is known to lead no more. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** Returns why it ended, for people; empty while it has not. */
+  /** Reason why the leadership ended, for people; empty: it has not. */
   get why(): string {
     return this.#why;
   }

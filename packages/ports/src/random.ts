@@ -19,5 +19,5 @@ export function uuid(random: Random): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** `baseMs` ± a quarter of it: retries of many callers spread out. */
+/** Returns a time of `baseMs` ± a quarter, so that retries of many callers spread out. */
 export const jittered = (random: Random, baseMs: number): number => baseMs * (0.75 + random.float() / 2);

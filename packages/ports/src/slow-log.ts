@@ -18,7 +18,7 @@ export class SlowLog {
     this.#world = world;
   }
 
-  /** Tells of it when it took `slowMs` since then. Only then `facts` is called. */
+  /** Logs an operation that took `slowMs` or more since `sinceMs`. Only then is `facts` called. */
   ended(message: string, sinceMs: number, facts: () => LogFields): void {
     const nowMs = this.#world.clock.monotonicMs();
     const tookMs = nowMs - sinceMs;

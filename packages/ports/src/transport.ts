@@ -99,7 +99,7 @@ export interface ServedService {
   readonly open?: boolean;
 }
 
-/** Pairs a service with its handlers, type-checked. */
+/** Pairs a service with its handlers, and checks their types. */
 export const served = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({ service, handlers });
 
 /** Like `served`, for callers that do not know the secret of the stamp. */

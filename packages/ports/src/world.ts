@@ -43,9 +43,9 @@ export interface SecretFacts {
   readonly problem: string;
 }
 
-/** A role as launchers (cluster, embedded, simulator) see it. */
+/** Role of the stamp, as launchers (cluster, embedded, simulator) use it. */
 export interface Role {
-  /** Resolves when it listens; it may still wait for others before it is ready. */
+  /** Starts the role. Resolves when it listens; it may still wait for others before it is ready. */
   start(): Promise<void>;
   /** Leaves cleanly: gives leases back, resolves what is in flight. */
   stop(): Promise<void>;

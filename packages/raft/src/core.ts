@@ -43,7 +43,7 @@ export interface RaftLimits {
   /** Bounds of one append. A single larger entry goes out alone. */
   readonly appendEntriesMax: number;
   readonly appendBytesMax: number;
-  /** Bounds of the appends on their way to one follower. */
+  /** Bound of the appends that are on their way to one follower. */
   readonly inFlightMax: number;
   readonly inFlightBytesMax: number;
   /** Bound of the entries that a leader has proposed and not committed, in bytes. */
@@ -171,7 +171,7 @@ export class Core {
     return { from: this.id, to, term: this.term, session: this.session, full: this.full, ...body };
   }
 
-  /** Takes a higher term over, or stays in its own; what the role before had in hand is dropped. */
+  /** Obeys a higher term, or stays in its own; the former role's work is dropped. */
   becomeFollower(term: number, leader: MemberId | undefined): void {
     assert(term >= this.term, "a term never falls");
     if (term > this.term) {
@@ -188,7 +188,7 @@ export class Core {
     if (leader !== undefined) this.vote ??= leader;
   }
 
-  /** Moves the commit index, and takes its standing when its readmission is committed. */
+  /** Raises the commit index, and takes back its standing when its readmission is committed. */
   commitTo(index: number): void {
     const to = Math.min(index, this.log.last.index);
     for (let at = this.commit + 1; at <= to; at++) {
@@ -198,7 +198,7 @@ export class Core {
     this.commit = Math.max(this.commit, to);
   }
 
-  /** Takes over what a snapshot says: it is committed, and its log is replaced. */
+  /** Takes a snapshot over: its entries are committed, and the log is replaced. */
   restore(snapshot: SnapshotMeta): void {
     this.log.restore(snapshot);
     this.commit = snapshot.index;

@@ -7,7 +7,7 @@ import { ok, refused } from "@stamp/base";
 import type { MemberId, Members } from "./types.ts";
 
 export interface MemberChange {
-  /** `promote`: a learner becomes a voter. `remove`: a voter or learner leaves. */
+  /** Kind of change. `promote`: a learner becomes a voter. `remove`: a voter or learner leaves. */
   readonly kind: "addLearner" | "promote" | "remove";
   readonly member: MemberId;
 }

@@ -23,9 +23,9 @@ export interface MessageHeader {
 
 export type MessageBody =
   | { readonly kind: "preVote"; readonly nextTerm: number; readonly lastIndex: number; readonly lastTerm: number }
-  /** `candidate`: session of the candidate. A vote for an earlier start of it, with a longer log, is no vote for this one. */
+  /** Answer to a pre-vote; `candidate`: session of the candidate. A vote for an earlier start with a longer log does not count. */
   | { readonly kind: "preVoteAnswer"; readonly candidate: number; readonly nextTerm: number; readonly granted: boolean }
-  /** `transfer`: the leader asked for this election, so members that hear from the leader answer it, too. */
+  /** Request for a vote; `transfer`: the leader asked for the election, so members that hear from the leader answer, too. */
   | { readonly kind: "vote"; readonly lastIndex: number; readonly lastTerm: number; readonly transfer: boolean }
   | { readonly kind: "voteAnswer"; readonly candidate: number; readonly granted: boolean }
   | {
@@ -35,7 +35,7 @@ export type MessageBody =
       readonly entries: readonly Entry[];
       readonly commit: number;
     }
-  /** `accepted`: the log equals the leader's up to `index`. */
+  /** Answer to an append; `accepted`: the log equals the leader's up to `index`. */
   | { readonly kind: "appendAnswer"; readonly accepted: true; readonly index: number }
   /** Refused: the log has no entry `index` of the leader's term there; it may agree with the leader's at or below the hint. */
   | {

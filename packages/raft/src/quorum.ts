@@ -49,7 +49,7 @@ function verdictIn(voters: readonly MemberId[], voiceOf: (id: MemberId) => Voice
 export interface Match {
   /** Highest index that the member acknowledged. */
   readonly any: number;
-  /** Highest index that the member acknowledged while it had its standing. */
+  /** Highest index that the member acknowledged with its standing. */
   readonly full: number;
 }
 

@@ -166,7 +166,7 @@ export class Raft {
     giveChunk(this.#core, to, index, offsetBytes, chunk);
   }
 
-  /** `endBytes`: how much of the snapshot is stored; undefined: it is damaged. */
+  /** Notes a stored chunk; `endBytes`: length of the stored part of the snapshot; undefined: it is damaged. */
   chunkStored(index: number, endBytes: number | undefined, last: boolean): void {
     chunkStored(this.#core, index, endBytes, last);
   }

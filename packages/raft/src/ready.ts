@@ -19,7 +19,7 @@ export interface ReadState {
   readonly index: number;
 }
 
-/** The caller gives these bytes of its snapshot to `giveChunk`. */
+/** Bytes of the caller's snapshot that the caller has to give to `giveChunk`. */
 export interface ChunkWanted {
   readonly to: MemberId;
   readonly index: number;
@@ -27,7 +27,7 @@ export interface ChunkWanted {
   readonly bytesMax: number;
 }
 
-/** The caller stores these bytes aside and calls `chunkStored`. Offset 0 begins anew. */
+/** Bytes that the caller has to store aside, and then calls `chunkStored`. Offset 0 begins anew. */
 export interface ChunkToStore {
   readonly from: MemberId;
   readonly snapshot: SnapshotMeta;

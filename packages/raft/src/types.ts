@@ -40,7 +40,7 @@ export interface Entry {
   readonly body: EntryBody;
 }
 
-/** State that is durable before anybody hears of it. */
+/** State that has to be durable before anybody hears of it. */
 export interface HardState {
   readonly term: number;
   /** Candidate or leader that has this member's vote in `term`; undefined: none. */
@@ -74,5 +74,5 @@ export const noSnapshot: SnapshotMeta = { index: 0, term: 0, members: { voters: 
 
 export type Role = "follower" | "preCandidate" | "candidate" | "leader";
 
-/** Returns the size of an entry as the bounds of windows count it, in bytes. */
+/** Returns the size with which an entry counts in the bounds of windows, in bytes. */
 export const entryBytes = ({ body }: Entry): number => (body.kind === "data" ? body.data.length : 64) + 32;

@@ -16,7 +16,7 @@ export class MemoryTables {
   #activeLogBytes: number;
   #logEnd: LogPlace;
 
-  /** `logEnd`: the last extent that the log was found with. */
+  /** `logEnd`: last extent of the log when it was found. */
   constructor(limits: Required<PartitionLimits>, { table, lastSequence, logBytes }: Replayed, logEnd: LogPlace) {
     this.#limits = limits;
     this.#active = table;

@@ -64,7 +64,7 @@ export class RangePartition {
   readonly #views = new WeakMap<Snapshot, TableView>();
   #ended: Failure | undefined;
   #lost = false;
-  /** How it leaves when the range is split or merged. */
+  /** Part that leaves when the range is split or merged. */
   readonly departure: Departure;
 
   /** Takes the partition over from whoever had it. Refused with `staleOwnerEpoch` when a higher epoch did so before. */
@@ -325,13 +325,13 @@ export class RangePartition {
     return done.ok ? done : { ok: false, failure: { ...done.failure, applied: "no" } };
   }
 
-  /** Renews the pins on these extents; returns those that are gone. */
+  /** Renews the pins of these extents; returns the extents that are gone. */
   pinData(extentIds: readonly number[]): Outcome<readonly number[]> {
     const closed = this.#closed;
     return closed === undefined ? ok(this.#data.pin(extentIds)) : { ok: false, failure: closed };
   }
 
-  /** Writes the bytes of these places once more, at the end of the blob data stream, a place for each. */
+  /** Appends the bytes of these places once more. Returns a place for each. */
   copyData(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
     const closed = this.#closed;
     return closed === undefined ? this.#data.copy(places, options) : Promise.resolve({ ok: false, failure: closed });
@@ -367,7 +367,7 @@ export class RangePartition {
     return evenKeySamples([...this.#maintenance.checkpoints, ...inMemory], (key) => this.#inRange(key));
   }
 
-  /** Names and extents of its streams, to be handed on. */
+  /** Names and extents of the range's streams, for the next owner. */
   get streams(): PartitionStreams {
     return this.#streams;
   }

@@ -8,11 +8,11 @@ export interface ScanRange {
   readonly reverse?: boolean;
   /** Position from which a forward scan goes on, set by its reader. */
   readonly cursor?: Cursor;
-  /** True if blocks that it reads are not kept in the cache, where they would push out what others read. */
+  /** True to keep the scanned blocks out of the cache, where they would displace others. */
   readonly background?: boolean;
   /** True if the scan gives hidden rows, too (shipping/marker.ts). */
   readonly hidden?: boolean;
-  /** Counts what the scan steps over, and can end it. */
+  /** Counter of deleted rows that the scan steps over; it can end the scan. */
   readonly walk?: DeletedWalk;
 }
 
@@ -21,7 +21,7 @@ export interface DeletedWalk {
   /** Number of deleted rows after which the scan ends. */
   readonly deletedMax: number;
   deleted: number;
-  /** The key of the deleted row at which it ended for that reason. */
+  /** Key of the deleted row at which the walk ended the scan. */
   stoppedAt: Uint8Array | undefined;
 }
 

@@ -5,15 +5,15 @@ export interface StorageCounts {
   readonly pointReads: number;
   /** Checkpoints that point reads met: the checkpoint's keys span the one that is read, so its bloom filter was asked. */
   readonly checkpointsMet: number;
-  /** Times at which a bloom filter said "not there". */
+  /** Number of times that a bloom filter said "not there". */
   readonly bloomAbsent: number;
-  /** Times at which a bloom filter said "maybe", and the key was not there. */
+  /** Number of times that a bloom filter said "maybe" for an absent key. */
   readonly bloomFalsePositives: number;
   readonly rowCacheHits: number;
   readonly rowCacheMisses: number;
   readonly indexCacheHits: number;
   readonly indexCacheMisses: number;
-  /** Rows that scans gave to who asked, and their keys and values. */
+  /** Number of rows that scans returned, and their bytes. */
   readonly rowsScanned: number;
   readonly rowBytesScanned: number;
   /** Keys and values of the rows that were committed. */

@@ -52,7 +52,7 @@ const rowsPerLook = 64;
  * after a slice (Turns), work of the reader included: each wait more costs as much as the row itself. So `pull` gives what is there at once;
  * whoever iterates waits at each row.
  */
-/** About so many keys of a memory table say how what is in it is spread. */
+/** Number of keys of a memory table that are sampled for the spread of its rows. */
 const memoryKeySamplesMax = 256;
 
 /** Returns the keys that divide a memory table into parts of about one size, with the size of each part. */
@@ -180,7 +180,7 @@ export class RowScan implements AsyncIterable<Row> {
   }
 }
 
-/** Every version of several checkpoints, in order, for merging them. */
+/** Every version of several checkpoints, in order, for a merge. */
 export class MergedVersions implements AsyncIterable<Entry> {
   readonly #checkpoints: readonly Checkpoint[];
   /** Whether the version that was given last lay in a cached block. */

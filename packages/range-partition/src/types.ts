@@ -23,7 +23,7 @@ export interface Snapshot {
   close(): void;
 }
 
-/** The view of a transaction while it decides. Nobody else writes under its lock key meanwhile. */
+/** View that a transaction has while it decides. Nobody else writes under its lock key meanwhile. */
 export interface Transaction {
   /** A ticket: larger than every one given before that was committed, also by earlier owners. Not the place in the log. */
   readonly nextSequence: number;
@@ -35,7 +35,7 @@ export interface Transaction {
    */
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
   scan(range: ScanRange): RowScan;
-  /** Whether a row may refer to it: its extent is in this partition's blob data stream and stays there. */
+  /** True if a row may refer to the place: its extent is in this partition's blob data stream and stays there. */
   ownsPlace(place: Place): boolean;
 }
 
@@ -72,7 +72,7 @@ export interface PartitionStreamNames {
 }
 
 export interface PartitionLimits {
-  /** A checkpoint is written beyond it. Default 64 MiB. */
+  /** Size of the memory table beyond which a checkpoint is written, in bytes. Default 64 MiB. */
   readonly memoryTableBytesMax?: number;
   /** A checkpoint is written when the log since the last one is longer. Default 256 MiB. */
   readonly logBytesMax?: number;
@@ -89,7 +89,7 @@ export interface PartitionLimits {
   readonly overdueBytesMax?: number;
   /** Transactions that wait or run. More are refused as `overloaded`. Default 10,000. */
   readonly transactionsMax?: number;
-  /** Checkpoints that a read may meet before they are merged. Default 8. */
+  /** Number of checkpoints that a read may meet before they are merged. Default 8. */
   readonly checkpointsMax?: number;
   /** Recent commits kept in memory for followers of the log, in bytes, while there is a follower. Default 4 MiB. */
   readonly followedBytesMax?: number;
@@ -136,7 +136,7 @@ export interface PartitionStats {
   readonly logBytes: number;
   readonly checkpoints: number;
   readonly checkpointBytes: number;
-  /** Bytes of caches that it may share with others. */
+  /** Bytes of caches that the range may share with others. */
   readonly cacheBytes: number;
   readonly indexCacheBytes: number;
   readonly storage: StorageCounts;

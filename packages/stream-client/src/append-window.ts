@@ -33,11 +33,11 @@ export interface PendingAppend<T> {
   readonly item: T;
   /** Payload length of each block. */
   readonly blocksBytes: readonly number[];
-  /** Bytes that it takes in an extent, with frame headers. */
+  /** Length of the append in an extent with frame headers, in bytes. */
   readonly extentBytes: number;
   /** Place to which the append was sent last. */
   readonly at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
-  /** True if it was on the wire once: its outcome is not certainly "no" until a sealed length says so. */
+  /** True if the append was sent once: its outcome is not certainly "no" until a sealed length says so. */
   readonly sent: boolean;
 }
 
@@ -53,13 +53,13 @@ export type WindowEffect<T> =
   /** The primary is overloaded and nothing is in flight: wait a little, then `resume`. */
   | { readonly kind: "pause"; readonly extentId: number }
   | { readonly kind: "settle"; readonly append: PendingAppend<T>; readonly places: readonly Place[] }
-  /** It did not happen (`no`), or nobody can say (`unknown`). */
+  /** The append did not happen (`no`), or nobody can say (`unknown`). */
   | { readonly kind: "reject"; readonly append: PendingAppend<T>; readonly failure: Failure };
 
 /** Part of the deadline after which a replica counts as slow. */
 const slowPart = 1 / 2;
 const quickPart = 1 / 4;
-/** The window shrinks to this part of its largest size. */
+/** Number of parts of the window's largest size; the window shrinks to one of them. */
 const allowedPartsMax = 16;
 /** Used part of an extent at which its successor is asked for. Early, because a successor also saves time when the extent fails. */
 const aheadPart = 1 / 64;
@@ -68,9 +68,9 @@ const aheadBytesMax = 64 * 1024;
 interface Entry<T> extends PendingAppend<T> {
   at: { readonly extentId: number; readonly offsetBytes: number } | undefined;
   sent: boolean;
-  /** True if it was answered: the primary certainly did not take it. */
+  /** True if the append was answered with a refusal: the primary certainly did not take it. */
   refused: boolean;
-  /** Reason why it is not sent again: no node will ever take it. */
+  /** Reason why the append is not sent again, because no node will ever take it; undefined: there is none. */
   hopeless: Failure | undefined;
 }
 
@@ -81,7 +81,7 @@ type State =
   | { readonly kind: "changing"; readonly extentId: number }
   | { readonly kind: "ended"; readonly failure: Failure };
 
-/** `sealed`: with the last extent that was sealed when the stream was opened. */
+/** End of the window. `sealed`: that of the last extent, which was sealed when the stream was opened. */
 export type WindowEnd = "sealed" | { readonly extentId: number; readonly lengthBytes: number };
 
 export class AppendWindow<T> {
@@ -94,7 +94,7 @@ export class AppendWindow<T> {
   #waitingBytes = 0;
   /** True if the primary refused an append, as overloaded (nothing is sent before `resume`) or for ever (before all in flight is answered). */
   #holding = false;
-  /** The extent whose successor was asked for. */
+  /** Number of the extent whose successor was asked for. */
   #aheadOf = 0;
   /** Offset of the next append to the current extent, and end of its acknowledged bytes. */
   #nextOffsetBytes = 0;
@@ -122,7 +122,7 @@ export class AppendWindow<T> {
   get openExtentId(): number | undefined {
     return this.#state.kind === "open" ? this.#state.extentId : undefined;
   }
-  /** True if an append was refused and those behind it will be, for the gap. */
+  /** True if an append was refused, so that those behind it are refused for the gap. */
   get holding(): boolean {
     return this.#holding;
   }
@@ -140,7 +140,7 @@ export class AppendWindow<T> {
     return this.#sent.length + this.#waiting.length;
   }
 
-  /** True if it has no appends that are not settled, and does not go to another extent. */
+  /** True if all appends are settled and the stream goes to no other extent. */
   get quiet(): boolean {
     return this.pending === 0 && this.#state.kind !== "changing";
   }
@@ -213,7 +213,7 @@ export class AppendWindow<T> {
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
   }
 
-  /** Takes those of these back that certainly did not happen. */
+  /** Takes back those of the appends that certainly did not happen. */
   withdrawUndone(failure: Failure, which: (item: T) => boolean): readonly WindowEffect<T>[] {
     const withdrawn = [...this.#sent, ...this.#waiting].filter(({ item }) => which(item) && this.withdraw(item));
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
@@ -282,7 +282,7 @@ export class AppendWindow<T> {
     return this.#pump([]);
   }
 
-  /** Takes the sealed length of `extentId` and its successor, which is open and empty. */
+  /** Takes the sealed length of `extentId`, and its successor, which is open and empty. */
   changed(extentId: number, sealedLengthBytes: number, successorId: number): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "changing" || this.#state.extentId !== extentId) return [];
     const effects: WindowEffect<T>[] = [];
@@ -319,7 +319,7 @@ export class AppendWindow<T> {
     return effects;
   }
 
-  /** Makes everything in flight wait again, when all of it is known not to have happened. */
+  /** Makes everything in flight wait again, if all of it is known not to have happened. */
   #takeBack(effects: WindowEffect<T>[]): readonly WindowEffect<T>[] {
     if (this.#state.kind !== "open" || this.#sent.length === 0 || !this.#sent.every((entry) => entry.refused)) return effects;
     this.#nextOffsetBytes = this.#sent[0]?.at?.offsetBytes as number;

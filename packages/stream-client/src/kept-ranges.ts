@@ -5,7 +5,7 @@ import type { StreamExtent } from "./types.ts";
 /** Ranges in one change of the list at most (stream manager: rangesMax). */
 const rangesMax = 256;
 
-/** `gone`: those of `extentIds` that go, sealed ones but never the last, as many as one change of the list allows. `kept`: the rest of it. */
+/** `gone`: extents to drop, sealed ones and never the last, as many as one change allows. `kept`: the rest of the list. */
 export function keptRanges(
   extents: readonly StreamExtent[],
   extentIds: ReadonlySet<number>,

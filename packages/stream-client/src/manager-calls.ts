@@ -80,7 +80,7 @@ export class ManagerCalls {
     return ok(found);
   }
 
-  /** The list becomes these parts of itself. Not repeated when its outcome is unknown. */
+  /** Reduces the list to these parts. Not repeated if the outcome is unknown. */
   keep(ranges: readonly KeptRange[], limitMs: number): Promise<Outcome<unknown>> {
     const { name, ownerEpoch } = this.#owner;
     const extents = ranges.map(({ firstExtentId, beforeExtentId }) => ({

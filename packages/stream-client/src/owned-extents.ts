@@ -43,7 +43,7 @@ export class OwnedExtents {
     return this.#all;
   }
 
-  /** Extents that were in the list when the stream was opened, also those that were dropped since. */
+  /** Extents of the list at the opening of the stream, also those that were dropped since. */
   get atOpen(): readonly StreamExtent[] {
     return this.#parts.atOpen;
   }

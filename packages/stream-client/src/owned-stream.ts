@@ -56,7 +56,7 @@ export class OwnedStream {
   /** End of a stream that was closed or cut. */
   #endsAt: WindowEnd | undefined;
   readonly #opened = new Bell();
-  /** Extents in a row that failed before they acknowledged anything. */
+  /** Number of extents in a row that failed before they acknowledged anything. */
   #emptyExtents = 0;
   /** Time at which the primary first refused for want of room, with nothing acknowledged since. */
   #overloadedSinceMs: number | undefined;
@@ -116,7 +116,7 @@ export class OwnedStream {
     await within(this.#parts.world.clock, options.timeoutMs, this.#quiet.next);
   }
 
-  /** Resolves when it goes to no other extent, so that it can be cut; or after `timeoutMs`. */
+  /** Resolves when the stream goes to no other extent, so that it can be cut; or after `timeoutMs`. */
   async steady(options: { readonly timeoutMs: number }): Promise<void> {
     if (this.#window.ended !== undefined || this.#window.acknowledgedTo !== undefined) return;
     await within(this.#parts.world.clock, options.timeoutMs, this.#steady.next);
@@ -178,7 +178,7 @@ export class OwnedStream {
     return undefined;
   }
 
-  /** Reason why the next extent was not given, since it is waited for. */
+  /** Reason why the next extent was not given, while it is waited for. */
   #noExtent: Failure | undefined;
 
   /**
@@ -304,7 +304,7 @@ export class OwnedStream {
     this.#act(this.#window.resume(extentId));
   }
 
-  /** Asks until it is answered: without the sealed length nobody knows what happened. */
+  /** Asks until there is an answer: without the sealed length nobody knows what happened. */
   async #change(extentId: number, complete: boolean): Promise<void> {
     const { clock, random, logger } = this.#parts.world;
     const startMs = clock.monotonicMs();

@@ -10,7 +10,7 @@ export interface CodedPlaces {
   readonly fragments: readonly {
     readonly version: number;
     readonly address: string;
-    /** crc32c of its content, as recorded when the extent was coded; undefined: it is not recorded. */
+    /** crc32c of the fragment's content, recorded at the coding; undefined: not recorded. */
     readonly checksum?: number;
   }[];
   /** crc32c of the whole sealed content; undefined: the stream manager is of a release that does not tell it. */

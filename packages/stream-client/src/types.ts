@@ -18,7 +18,7 @@ export interface StreamExtent {
 
 export interface StoredBlock {
   readonly place: Place;
-  /** Borrowed from the message it came in: copy when keeping a small part of it. */
+  /** Bytes of the block, borrowed from the message: copy to keep a small part. */
   readonly payload: Uint8Array;
 }
 
@@ -37,7 +37,7 @@ export interface StreamClientOptions {
   /** Called at changes of the extent, for measurements. */
   readonly onExtentChange?: (change: ExtentChange) => void;
   readonly lockService: Address;
-  /** An extent that would grow beyond it is left for the next one. Default 64 MiB. */
+  /** Length beyond which an extent is left for the next one, in bytes. Default 64 MiB. */
   readonly extentTargetBytes?: number;
   /** Deadline of one append at an extent node, in milliseconds. Default 800. */
   readonly appendTimeoutMs?: number;

@@ -13,7 +13,7 @@ import type { ExtentRecord, ReplicaPlace } from "./records.ts";
 import type { TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
-/** A node's report about a replica after it has read all of it. */
+/** Report of a node about a replica that it has read completely. */
 export interface FoundReplica {
   readonly sealed: boolean;
   /** Creation number of the extent that the replica is of; 0: it has none. */

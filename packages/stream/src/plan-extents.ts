@@ -13,7 +13,7 @@ import type { StreamState } from "./state.ts";
 
 /** Successor of an extent that an owner asks for. */
 export type Successor =
-  /** It is in the list already. */
+  /** The successor is in the list already. */
   | { readonly kind: "found"; readonly id: ExtentId }
   /** `predecessor` is the last (or the list is empty): one may be allocated. */
   | { readonly kind: "none" };
@@ -274,7 +274,7 @@ export function planAbandonRepair(state: StreamState, id: ExtentId): Outcome<Tra
   return ok({ changes: [{ kind: "extent", record: { ...rest, removed } }], reads: [] });
 }
 
-/** A replica that repair replaced is deleted, or its disk is gone for ever. */
+/** Plans to forget a replaced replica, which is deleted or whose disk is gone for ever. */
 export function planForgetRemoved(state: StreamState, id: ExtentId, place: ReplicaPlace): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent === undefined || !extent.removed.some((other) => samePlace(other, place))) return ok({ changes: [], reads: [] });

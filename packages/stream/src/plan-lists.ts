@@ -44,7 +44,7 @@ export interface StreamEdit {
   readonly name: string;
   /** Recorded owner epoch; undefined if there must be no such stream. */
   readonly ownerEpoch: OwnerEpoch | undefined;
-  /** Version of the list's key, as `StreamState.versionOf` gives it; undefined for any version. */
+  /** Version of the list's key (`StreamState.versionOf`); undefined: any version. */
   readonly listVersion?: number;
   /** Content of the stream afterwards; undefined: the stream is removed. */
   readonly content: StreamContent | undefined;
@@ -52,7 +52,7 @@ export interface StreamEdit {
   readonly complete?: { readonly extent: ExtentId; readonly lengthBytes: number };
 }
 
-/** `segmentIds`: numbers for new segments. Too few are refused with the detail `segments`: how many there must be. */
+/** `segmentIds`: numbers for new segments. Too few are refused; the detail `segments` is the needed number. */
 export function planMultiModify(
   state: StreamState,
   edits: readonly StreamEdit[],

@@ -11,7 +11,7 @@ import type { NodeDuty, NodeRecord } from "./records.ts";
 import type { TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
-/** Number of starts of a node that the stream manager may have missed before it asks the node. */
+/** Number of starts of a node that the manager may have missed without asking the node. */
 export const unvouchedIncarnationsMax = 16;
 /** Number of reports of a node that the stream manager may have missed before it asks the node; a node sends about one a second. */
 export const unvouchedReportsMax = 1_000;

@@ -17,9 +17,9 @@ export type ExtentPhase = "allocating" | "open" | "sealing" | "sealed" | "droppe
 
 export interface ReplicaRecord {
   readonly nodeId: string;
-  /** The disk it is on: the same node with another disk does not have it. */
+  /** Disk of the replica: with another disk the node does not have the replica. */
   readonly diskId: string;
-  /** True if it was seen to hold the sealed prefix durably. */
+  /** True if the replica was seen to hold the sealed prefix durably. */
   readonly complete: boolean;
 }
 
@@ -30,13 +30,13 @@ export interface ReplicaPlace {
 
 /** A fragment on a node. A node has at most one fragment of a version of an extent. */
 export interface FragmentPlace extends ReplicaPlace {
-  /** Version of the attempt that made it: a part of its name. */
+  /** Version of the attempt that made the fragment: a part of its name. */
   readonly version: ExtentVersion;
 }
 
 /** How a sealed extent is stored that has no replicas any more (docs/design/erasure-coding.md). */
 export interface CodedRecord {
-  /** Name of the code, as `packages/erasure` has it. */
+  /** Name of the code in `packages/erasure`. */
   readonly profile: string;
   /** Place of each fragment, by its index in the code. */
   readonly fragments: readonly FragmentPlace[];
@@ -83,7 +83,7 @@ export interface ExtentRecord {
   readonly untold?: readonly string[];
   /** Wall-clock time when it was recorded as dropped, in milliseconds since 1970; the grace counts from there, over every leader. */
   readonly droppedAtMs?: number;
-  /** A person sealed it although acknowledged data may be lost: kept as long as the extent. */
+  /** Loss that a person accepted when sealing the extent; kept as long as the extent. */
   readonly loss?: AcceptedLoss;
   /** Fragments; absent: the extent is stored as replicas. If present, `replicas` is empty. */
   readonly coded?: CodedRecord;
@@ -99,7 +99,7 @@ export interface ExtentRecord {
 }
 
 export interface AcceptedLoss {
-  /** Acknowledged bytes that were known of when it was sealed; those above the sealed length are lost. */
+  /** Known acknowledged bytes at the sealing; those above the sealed length are lost. */
   readonly knownCommittedBytes: number;
   readonly wallMs: number;
   /** Name and reason of the person. */

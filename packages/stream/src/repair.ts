@@ -6,9 +6,9 @@ import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaRecord } from "./records.ts";
 
 export interface ReplicaHealth {
-  /** True if it holds the sealed prefix, as far as is known, and its node is up with that disk. */
+  /** True if the replica holds the sealed prefix, as far as is known, and its node is up with that disk. */
   readonly live: boolean;
-  /** True if it is damaged, its disk is gone, or its node is away for longer than the grace. */
+  /** True if the replica is damaged, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
   /** True if its node is to be emptied, or it is the second replica in a fault domain while another domain has room. */
   readonly leaving: boolean;
@@ -20,7 +20,7 @@ export type Assessment =
   | { readonly kind: "grace" }
   /** No intact replica can be reached: nothing to copy from. */
   | { readonly kind: "unreachable" }
-  /** `replaced`: whose place the copy takes; undefined: it is one more. */
+  /** A copy is to be made; `replaced`: replica whose place it takes; undefined: one more. */
   | { readonly kind: "repair"; readonly replaced: ReplicaRecord | undefined; readonly copiesLeft: number };
 
 export function assess(extent: ExtentRecord, copies: number, health: (replica: ReplicaRecord) => ReplicaHealth): Assessment {
@@ -43,7 +43,7 @@ export function assess(extent: ExtentRecord, copies: number, health: (replica: R
   return copiesLeft < extent.replicas.length ? { kind: "grace" } : { kind: "fine" };
 }
 
-/** Extents that wait for a copy, those with the fewest intact ones first, each once. */
+/** Extents that wait for a copy, each once, those with the fewest intact copies first. */
 export class RepairQueue {
   readonly #byCopies: Map<ExtentId, number>[] = [];
   readonly #waiting = new Map<ExtentId, number>();

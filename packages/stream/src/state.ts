@@ -143,7 +143,7 @@ export class StreamState {
     return this.#nextId;
   }
 
-  /** True if it has no stream, no extent and no node, as that of a new stamp. */
+  /** True if there is no stream, extent or node, as in a new stamp. */
   get isEmpty(): boolean {
     return this.#streams.size === 0 && this.#extents.size === 0 && this.nodes().next().done === true;
   }
@@ -204,7 +204,7 @@ export class StreamState {
     return bytes;
   }
 
-  /** `lost`: one without a record. */
+  /** Returns the sealed bytes; `lost`: an extent without a record. */
   #sealedBytesOf(extents: readonly ExtentId[], from: number) {
     let bytes = 0;
     let allSealed = true;
@@ -244,7 +244,7 @@ export class StreamState {
     return this.#extents.values();
   }
 
-  /** Returns the first `limit` with a higher id, in the order of their ids. */
+  /** Returns the first `limit` extents with higher ids, in the order of ids. */
   extentsAfter(id: number, limit: number): ExtentRecord[] {
     return this.#order.after(id, limit).map((each) => present(this.#extents.get(each), "an extent in the order of ids"));
   }

@@ -27,18 +27,18 @@ export interface SimulationOptions {
 }
 
 export interface ProcessOptions {
-  /** The supervisor starts it again so long after it died. Without it, it stays dead until `restart`. */
+  /** Time after which the supervisor starts the process again, in milliseconds; undefined: only `restart` does. */
   readonly restartAfterMs?: number;
   /** True if the process does not start before `restart`. */
   readonly down?: boolean;
 }
 
 export interface CrashOptions {
-  /** `lost`: the machine lost power, any part of what was not synced is gone. `kept`: only the process died. Default: by the seed. */
+  /** Fate of unsynced writes. `lost`: the machine lost power. `kept`: only the process died. Default: by the seed. */
   readonly unsynced?: "lost" | "kept";
   /** True if the machine says nothing to its peers any more, as without power. Default: by the seed when power was lost. */
   readonly silent?: boolean;
-  /** True if the supervisor does not start it again. */
+  /** True if the supervisor does not start the process again. */
   readonly stayDown?: boolean;
 }
 

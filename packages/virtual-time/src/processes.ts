@@ -92,7 +92,7 @@ export class Processes {
     return this.#worldOf(new Incarnation(process, process.starts, this.#kernel.scheduler));
   }
 
-  /** Ends it cleanly, as SIGTERM does; it stays down. */
+  /** Ends the process cleanly, as SIGTERM does; it stays down. */
   async stop(name: string): Promise<void> {
     const process = this.get(name);
     const { incarnation } = process;

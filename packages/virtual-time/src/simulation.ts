@@ -134,7 +134,7 @@ export class Simulation {
     return this.#processes.offline(name);
   }
 
-  /** Ends it cleanly, as SIGTERM does; it stays down. */
+  /** Ends the process cleanly, as SIGTERM does; it stays down. */
   stop(name: string): Promise<void> {
     return this.#processes.stop(name);
   }
@@ -183,7 +183,7 @@ export class Simulation {
 
   // ---- network
 
-  /** Cuts every way from a process of one group to one of the other; `oneWay`: only from `a` to `b`. */
+  /** Cuts all ways between processes of two groups; `oneWay`: only those from `a` to `b`. */
   partition(a: readonly string[], b: readonly string[], options: { readonly oneWay?: boolean } = {}): void {
     this.#log("partition", a.join("+"), `${options.oneWay ? "->" : "<->"} ${b.join("+")}`);
     for (const from of a) {
@@ -263,7 +263,7 @@ export class Simulation {
     this.#log("note", what, detail);
   }
 
-  /** Runs the body on virtual time until it is through. One simulation at a time. */
+  /** Runs the body on virtual time to its end. One simulation at a time. */
   async run<T>(body: () => Promise<T>): Promise<T> {
     assert(running === undefined, "another simulation is running in this process");
     running = this;

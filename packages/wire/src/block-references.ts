@@ -33,7 +33,7 @@ const names: readonly (BlockSourceName | undefined)[] = [undefined, "committed",
  */
 const refusedByOlderServers = { blockId: new Uint8Array(0), source: BlockSource.UNSPECIFIED };
 
-/** Returns the fields of PutBlockList that hold these blocks. Ids have at most 255 bytes. */
+/** Returns the fields of PutBlockList for these blocks. Ids have at most 255 bytes. */
 export function packBlocks(blocks: readonly PlainBlockReference[]): {
   blocks: { blockId: Uint8Array<ArrayBuffer>; source: BlockSource }[];
   packedBlocks: Uint8Array<ArrayBuffer>;

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { EntityProperty, EntityPropertySchema, EntityValue, EntityValueSchema } from "./gen/stamp/v1/entities_pb.ts";
 
-/** Value as rows hold it: the type says what the value is; a DateTime in 100 ns since 1970-01-01 UTC. */
+/** Value of a row with its type; a DateTime in 100 ns since 1970-01-01 UTC. */
 export interface TypedValue {
   readonly type: "bool" | "binary" | "string" | "DateTime" | "double" | "GUID" | "int32" | "int64";
   readonly value: boolean | Uint8Array | string | bigint | number;

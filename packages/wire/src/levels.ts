@@ -129,7 +129,7 @@ function reaching(schema: DescMessage, levels: Levels): ReadonlySet<DescMessage>
   return found;
 }
 
-/** Returns this message and all that it may contain. */
+/** Returns the message type with all types that it may contain. */
 export function messagesBelow(schema: DescMessage): ReadonlySet<DescMessage> {
   const all = new Set<DescMessage>([schema]);
   for (const desc of all) for (const { message } of desc.fields) if (message) all.add(message);
@@ -146,7 +146,7 @@ function heldIn(field: DescField, message: Fields): unknown {
   return chosen?.case === field.localName ? chosen.value : undefined;
 }
 
-/** A field without presence counts as set if it differs from its default, as on the wire. */
+/** True if the field is set. A field without presence counts as set if it differs from its default, as on the wire. */
 export function isSet(field: DescField, value: unknown): boolean {
   if (value === undefined) return false;
   if (field.fieldKind === "list") return (value as readonly unknown[]).length > 0;

@@ -7,7 +7,7 @@ import { fromWire } from "./numbers.ts";
 import { initByName, plainByName } from "./plain-by-name.ts";
 import { compiledInit, compiledPlain } from "./plain-compiled.ts";
 
-/** Content of a message, without the parts that make it a message. */
+/** Content of a message, without the fields that protobuf-es adds. */
 export type Plain<T> = T extends bigint
   ? number
   : T extends Uint8Array | string | number | boolean | undefined

@@ -28,7 +28,7 @@ export interface ByRequest {
   readonly rows: Readonly<Record<string, Callers>>;
   /** Returns what the request does: names of rows. None: nothing that needs one. */
   readonly doneBy: (request: never) => readonly string[];
-  /** Returns the names that the request gives its caller. */
+  /** Returns the names in the request that have to be the caller's. */
   readonly namesOf?: (request: never) => readonly string[];
 }
 
@@ -142,7 +142,7 @@ const operationRows: Readonly<Record<OperationRow, Callers>> = {
   "queue.countMessages": clients,
 };
 
-/** Rows of operations one by one, so that asking for them makes nothing. */
+/** List with one name for each operation, made once so that no question makes one. */
 const single = new Map(Object.keys(operationRows).map((name) => [name, [name]] as const));
 
 function rowOf(kind: string, inner: { readonly case?: string | undefined }): readonly string[] {

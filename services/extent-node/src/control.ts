@@ -254,7 +254,7 @@ async function damaged(node: Node, extent: LocalExtent, why: string): Promise<Ou
   return refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${why}`);
 }
 
-/** `raw`: where the content comes from if not from replicas. */
+/** Copies an extent; `raw`: source of the content in place of replicas. */
 export async function copyExtent(node: Node, request: CopyExtentRequest, raw?: RawSource): Promise<Outcome<{ checksum: number }>> {
   const id = extentId(fromWire(request.extentId));
   if (request.stampId !== node.identity.stampId) {
@@ -305,7 +305,7 @@ async function asStored(node: Node, extent: LocalExtent, sealed: { checksum: num
   return damaged(node, extent, `at ${verified.offsetBytes}: ${verified.why}, found when it was to be announced as a copy`);
 }
 
-/** Sealed at a length that was told to nobody and made anew since, at a later version (planUnseal). */
+/** True if the replica was sealed at a length that was told to nobody and determined anew, at a later version (planUnseal). */
 const givenUp = (replica: Replica, lengthBytes: number, version: number): boolean =>
   replica.state === "sealed" && replica.sealedLengthBytes !== lengthBytes && replica.version < version;
 
@@ -333,7 +333,7 @@ async function decodeOver(
   return replace(node, request, held, raw);
 }
 
-/** Copies the whole content into a file of its own; nothing is left when it fails. */
+/** Copies the whole content into a file of its own; if it fails, nothing is left. */
 async function copyBeside(node: Node, request: CopyExtentRequest, path: string, raw: RawSource | undefined): Promise<Outcome<CopyResult>> {
   const id = extentId(fromWire(request.extentId));
   const { files } = node.store;

@@ -69,7 +69,7 @@ export class ExtentHolders {
     return this.#check(extentId, named, isNamed, () => false);
   }
 
-  /** Returns the name of the node that calls, if it has to be compared. */
+  /** Returns the name of the calling node, if it has to be compared. */
   #named({ caller, callerName }: Caller): string | undefined {
     const isAsked = caller === "extent-node" && (this.#parts.level() ?? 0) >= neededLevels.namedHolders;
     return isAsked ? callerName : undefined;

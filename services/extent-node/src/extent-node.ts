@@ -75,7 +75,7 @@ interface RecoveredDisk {
   readonly fragments: FragmentFiles;
   readonly begun: JournalBegun;
   readonly recovered: Recovered;
-  /** True if the disk may have lost the term of the stream manager that it obeyed. */
+  /** True if the disk may have lost the SM term that it obeyed. */
   readonly forgetful: boolean;
 }
 
@@ -107,7 +107,7 @@ export class ExtentNodeRole implements Role {
   #recovered: Readonly<Record<string, unknown>> = {};
   #rate = { atMs: 0, appends: 0, perSecond: 0 };
 
-  /** `journalDisk`: when the journal has a disk of its own. */
+  /** `journalDisk`: disk of the journal, if it has one of its own. */
   constructor(world: World, config: ExtentNodeConfig, options: { readonly journalDisk?: Disk } = {}) {
     this.#world = { ...world, disk: failStopDisk(world.disk, world.fatal) };
     this.#config = config;
@@ -219,13 +219,13 @@ export class ExtentNodeRole implements Role {
     };
   }
 
-  /** `path`: the newest copy as a file of this machine or container; empty if there is none. */
+  /** Returns facts about the newest copy; `path`: its file on this machine or in this container; empty: none. */
   #copyFacts({ facts, newestName }: MetadataCopies): MetadataCopyFacts & { readonly path: string } {
     const path = newestName === undefined ? "" : `${this.#config.dataDir}/files/${metadataCopiesFolder}/${newestName}`;
     return { ...facts, path };
   }
 
-  /** Returns the rate since the last time somebody asked, a second or more ago. */
+  /** Returns the rate since the last question, which was a second or more ago. */
   #appendsPerSecond(appends: number): number {
     const nowMs = this.#world.clock.monotonicMs();
     const elapsedMs = nowMs - this.#rate.atMs;
@@ -366,7 +366,7 @@ export class ExtentNodeRole implements Role {
     return journal;
   }
 
-  /** Before the lock service is asked: a person must find the newest copy also when its store is lost. */
+  /** Opens the copies before the lock service is asked: a person must find the newest one also if its store is lost. */
   async #openMetadataCopies(stampId: string): Promise<MetadataCopies> {
     const { lockService, metadataCopyEveryMs } = this.#config;
     const copies = new MetadataCopies(this.#world, { lockService, stampId, everyMs: metadataCopyEveryMs });

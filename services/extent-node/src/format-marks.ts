@@ -5,7 +5,7 @@
 import { neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { DiskError, raiseFormats, type World } from "@stamp/ports";
 
-/** Marks that this process has made, by its world. */
+/** Formats that this process has marked, by its world. */
 const marked = new WeakMap<object, Set<string>>();
 
 /** Durable when it resolves. `creation`: the record has a creation number. Refused with `diskFailed` if the disk takes no mark. */

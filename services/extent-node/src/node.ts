@@ -65,7 +65,7 @@ export class Node {
   /** Free bytes of the disk at the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
-  /** Files that can still be made on the disk, and that it can hold; undefined: no fixed number. */
+  /** Number of files that can still be made on the disk, and of those that it can hold; undefined: no fixed number. */
   freeFiles: number | undefined;
   totalFiles: number | undefined;
   /** Disk of the journal, if it has one of its own. */
@@ -80,7 +80,7 @@ export class Node {
   /** Gives the number of the last transaction in the newest copy of the metadata here; 0: there is none. */
   metadataVersion: () => number = () => 0;
   #obeyed: ObeyedTerm;
-  /** The highest term of which the lock service, or this disk at the start, said that it was given. */
+  /** Highest term that the lock service, or this disk at the start, vouched for. */
   #vouchedTerm: number;
   #termDurable: Promise<void> = Promise.resolve();
 
@@ -152,7 +152,7 @@ export class Node {
     return takesExtents(this.room, this.config);
   }
 
-  /** Words for what has to become free on its disk before it takes new extents. */
+  /** Text about the room that the disk lacks for new extents. */
   get missingForExtents(): string {
     const files = missingFilesForExtents(this.room, this.config);
     if (files > 0) return `${files} more files have to be possible: ${this.freeFiles} of ${this.totalFiles} inodes are free (df -i)`;
@@ -160,7 +160,7 @@ export class Node {
     return `${mebibytes.toFixed(1)} MiB more have to be free (highWaterPercent, highWaterFreeBytes)`;
   }
 
-  /** Returns why these bytes are not taken; undefined: they are. */
+  /** Returns why these bytes are refused; undefined: they are taken. */
   refuseBytes(bytes: number): Failure | undefined {
     if (takesBytes(this.room, this.config, bytes)) return undefined;
     return refused("resourceExhausted", "diskFull", `the disk of ${this.identity.nodeId} is full: ${this.#free}`).failure;
@@ -171,7 +171,7 @@ export class Node {
     return this.freeFiles === undefined ? bytes : `${bytes}, and ${this.freeFiles} of ${this.totalFiles} inodes`;
   }
 
-  /** Whether an append of so many bytes, taken now, is written once, into the extent's file. */
+  /** True if an append of this length, taken now, is written once, into the extent's file. */
   goesInPlace(lengthBytes: number): boolean {
     const { inPlaceBytesMin, inPlaceBehindBytes } = this.config;
     return inPlaceBytesMin > 0 && lengthBytes >= inPlaceBytesMin && this.journal.undurableBytes >= inPlaceBehindBytes;
@@ -187,7 +187,7 @@ export class Node {
     return this.journal.undurableBytes + this.store.inPlace.queuedBytes;
   }
 
-  /** Returns how long an append that is taken now will probably wait until it is durable here. */
+  /** Returns the probable time until an append taken now is durable here, in milliseconds. */
   expectedMs(lengthBytes: number): number {
     const inPlace = this.goesInPlace(lengthBytes);
     return this.journal.expectedMs(inPlace ? 0 : lengthBytes) + (inPlace ? this.store.inPlace.expectedMs(lengthBytes) : 0);
@@ -215,7 +215,7 @@ export class Node {
     return refused("invalidArgument", "badRequest", message, { currentTerm: String(this.smTerm) });
   }
 
-  /** Returns the epoch of the stream manager's lease as the lock service has it now. */
+  /** Returns the epoch of the stream manager's lease from the lock service. */
   async givenTerm(): Promise<Outcome<number>> {
     const lockService = lockServices(this.world, this.config.lockService, LockService);
     const lease = await lockService.getLease({ name: "stream-manager" }, { timeoutMs: askTimeoutMs });
@@ -264,7 +264,7 @@ export class Node {
     return refused("failedPrecondition", "wrongDisk", `this disk is ${this.identity.diskId}, the command is for ${diskId}`);
   }
 
-  /** Marks it durably; nothing of it is served from now on. */
+  /** Marks the extent as damaged, durably; nothing of it is served from now on. */
   async markDamaged(extent: LocalExtent, why: string): Promise<void> {
     if (extent.replica.state === "damaged" || extent.removed) return;
     const { extentId: id } = extent.replica;

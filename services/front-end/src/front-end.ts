@@ -414,7 +414,7 @@ export class FrontEndRole implements Role {
     return [...waiting, ...this.#hosts.waitingFor];
   }
 
-  /** Addresses of processes on all hosts, as far as this one knows them. */
+  /** Addresses of processes on all hosts that this front-end knows. */
   #processes(): string[] {
     const servers = (this.#map.current?.ranges ?? []).map(({ serverAddress }) => serverAddress).filter((address) => address !== "");
     return [...lockServiceAddresses(this.#config.lockService), ...servers];

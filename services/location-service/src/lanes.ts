@@ -11,7 +11,7 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   readonly #atOnce: number;
 
-  /** `atOnce`: the most work that runs at once in a lane. */
+  /** `atOnce`: bound of the work that runs at once in a lane. */
   constructor(atOnce: number) {
     this.#atOnce = atOnce;
   }

@@ -40,13 +40,13 @@ export class Location {
   readonly lost: LostStamps;
   readonly #rounds: Rounds;
   readonly #lanes = new Lanes(askedAtOnce);
-  /** How far copies are, as their primaries told last. */
+  /** Progress of copies, as their primaries told last. */
   readonly copies: CopyProgress;
   readonly #queueRoles: QueueRoles;
   readonly #settings: CopySettings;
   readonly #olderRoles: OlderRoles;
   readonly newAccounts: NewAccounts;
-  /** Time at which the settings of all copies were last compared with those of their primaries. */
+  /** Time of the last comparison of all copies' settings with their primaries', in milliseconds. */
   #keptMs: number | undefined;
 
   constructor(options: LocationOptions) {
@@ -214,7 +214,7 @@ export class Location {
     return this.#operations.plan(name, planGiveUp);
   }
 
-  /** Returns a page of what only a stamp had when a forced failover deposed it, as the stamp tells it. */
+  /** Returns a page of the report of a stamp that a forced failover deposed. */
   async diverged(name: string, stamp: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     const { registry } = this.#options;
     const held = registry.stamp(stamp);
@@ -252,7 +252,7 @@ export class Location {
     return reached.ok ? "" : reached.failure.message;
   }
 
-  /** True if queues are copied to the account's second stamp, as far as its stamps do not say otherwise. */
+  /** True if queues are copied to the account's second stamp, unless its stamps say otherwise. */
   copiesQueues(account: AccountRecord): boolean {
     return account.queues === true && this.#queueRoles.known(account) === "";
   }

@@ -31,7 +31,7 @@ export interface NewAccountsOptions {
 
 export class NewAccounts {
   readonly #options: NewAccountsOptions;
-  /** Accounts that are being created at their stamps. */
+  /** Creations of accounts at their stamps that are under way. */
   readonly #creating = new Map<string, Promise<Outcome<NewAccount>>>();
   /** Number of accounts that were created in this term. */
   created = 0;
@@ -68,7 +68,7 @@ export class NewAccounts {
     return created;
   }
 
-  /** Refuses a name that a stamp has, also one that was made there since its accounts were asked for. */
+  /** Refuses a name that a stamp has, also one that was made there since its last list. */
   async #found(name: string): Promise<Outcome<void>> {
     const { registry } = this.#options;
     if (registry.account(name) !== undefined) return ok();
@@ -97,7 +97,7 @@ export class NewAccounts {
     return creating;
   }
 
-  /** Sends the command of the account's step, and records the step after it. */
+  /** Sends the command of the account's step, and records the next step. */
   async #atStamp(name: string): Promise<Outcome<NewAccount>> {
     const { registry, world } = this.#options;
     const account = registry.account(name);

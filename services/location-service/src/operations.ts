@@ -22,7 +22,7 @@ import type { StampLink } from "./stamp-link.ts";
 export interface OperationsOptions {
   readonly world: World;
   readonly registry: Registry;
-  /** Asks a stamp, if it is still the one that was added. */
+  /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   /** Number of commits that the account's primary has not shipped yet. */
   readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
@@ -68,7 +68,7 @@ export class Operations {
     return running === undefined ? "" : (this.#troubles.get(name) ?? "");
   }
 
-  /** Records an operation, or a change of one, and begins to act on it. */
+  /** Records an operation or a change of one, and begins to act on it. */
   async plan(name: string, plan: (account: AccountRecord) => Outcome<GeoAccount>): Promise<Outcome<AccountRecord>> {
     const { registry } = this.#options;
     const recorded = await registry.turn(async () => {
@@ -225,7 +225,7 @@ export class Operations {
     return noted.ok ? ok(noted.value ? 0 : pollMs.seeding) : noted;
   }
 
-  /** Records that the copy at `target` is complete, if it is. */
+  /** Records the copy at `target` as complete, if it is. */
   async #noteSeeded(account: AccountRecord, target: string): Promise<Outcome<boolean>> {
     const role = await this.#at(target, (link) => link.role(account.name));
     if (!role.ok) return role;
@@ -273,7 +273,7 @@ export class Operations {
     return this.#record(name, (held) => (held.operation === operation ? planDrainLate(held) : ok(held)));
   }
 
-  /** Returns when this term saw the account drained first by its operation. */
+  /** Returns the time at which this term first saw the account drained by its operation. */
   #drainedSince({ name, operation }: AccountRecord): number {
     const known = this.#drained.get(name);
     if (known?.operation === operation) return known.sinceMs;

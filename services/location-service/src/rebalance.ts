@@ -18,7 +18,7 @@ export interface Proposal {
 }
 
 const stayingMax = 100;
-/** Accounts of a stamp whose sizes are asked for; a plan that comes later sees the others. */
+/** Bound of a stamp's accounts whose sizes are asked for; a later plan sees the others. */
 const askedMax = 1_000;
 const askedAtOnce = 8;
 /** An extent has three replicas. Coded ones take half of that, so that a plan may move a little more than it has to. */

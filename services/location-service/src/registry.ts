@@ -57,7 +57,7 @@ export class Registry {
     return held?.kind === "stamp" ? held.record : undefined;
   }
 
-  /** Records of the stamps with these names, without names that nobody added. */
+  /** Returns the records of the stamps with these names; names that nobody added are left out. */
   stampsOf(names: readonly (string | undefined)[]): StampRecord[] {
     return names.flatMap((name) => this.stamp(name ?? "") ?? []);
   }
@@ -77,7 +77,7 @@ export class Registry {
     return sorted([...this.#held.values()].flatMap(({ record }) => (record.kind === "account" ? [record.record] : [])));
   }
 
-  /** Runs `work` when every decision before it is made and recorded. */
+  /** Runs `work` after all earlier decisions were made and recorded. */
   turn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => {});

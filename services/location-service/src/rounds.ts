@@ -22,7 +22,7 @@ export interface RoundsOptions {
 export class Rounds {
   readonly #options: RoundsOptions;
   readonly #asking = new Set<string>();
-  /** Accounts whose settings are to be compared at their next question. */
+  /** Accounts whose settings are compared at their next question. */
   readonly #settingsDue = new Set<string>();
 
   constructor(options: RoundsOptions) {

@@ -16,7 +16,7 @@ const wireStates: Readonly<Record<StampState, WireState>> = {
   draining: WireState.DRAINING,
 };
 
-/** `leading`: the term of this process; refused while another process leads, or none does. */
+/** `leading`: returns the term of this process; refused while another process leads, or none does. */
 export function locationHandlers(clock: Clock, leading: () => Outcome<Location>): Handlers<typeof LocationService> {
   const onLocation = async <T>(work: (location: Location) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
     const location = leading();

@@ -39,7 +39,7 @@ export interface RoleAnswer {
   readonly waitMs: number;
 }
 
-/** Location service as a stamp's stream manager hears of it. */
+/** Location service, as it announces itself to a stamp's stream manager. */
 export interface Announcer {
   readonly name: string;
   readonly incarnation: number;
@@ -55,7 +55,7 @@ export class StampLink {
   /** Feature level of the stamp; 0: not heard yet. */
   #level = 0;
 
-  /** `world`: with a transport that proves the secret of the stamp. */
+  /** `world`: world with a transport that proves the secret of the stamp. */
   constructor(world: World, record: Pick<StampRecord, "name" | "lockService">, timeoutMs: number) {
     const { lockService } = record;
     this.#world = world;
@@ -81,7 +81,7 @@ export class StampLink {
     if (answer.ok) this.#level = answer.value.level;
   }
 
-  /** Feature level of the stamp as it was heard last; 0: it was not heard. */
+  /** Last known feature level of the stamp; 0: not known. */
   get level(): number {
     return this.#level;
   }
@@ -114,7 +114,7 @@ export class StampLink {
     return ok({ usedBytes, totalBytes });
   }
 
-  /** Returns all accounts of the stamp, with their roles there. */
+  /** Returns all accounts of the stamp with their roles. */
   async accounts(): Promise<Outcome<AccountAtStamp[]>> {
     const accounts: AccountAtStamp[] = [];
     for (let marker = ""; ; ) {
@@ -166,17 +166,17 @@ export class StampLink {
     return answer.ok ? this.#named(roleOf(answer.value.geoRole)) : answer;
   }
 
-  /** Returns how far the account's copy at its second stamp is; every range of the primary is asked now. */
+  /** Asks every range of the primary for the progress of the account's copy. */
   shipping(account: string): Promise<Outcome<AccountShipping>> {
     return this.#onAccounts((client, options) => client.getShipping({ account }, options));
   }
 
-  /** Returns how far the stamp's copy of the account is, as its primary has said. */
+  /** Returns the progress of the stamp's copy of the account, as its primary told. */
   copy(account: string): Promise<Outcome<CopyReport>> {
     return this.#onAccounts((client, options) => client.getCopy({ account }, options));
   }
 
-  /** Returns a page of what only the stamp had when a forced failover deposed it. */
+  /** Returns a page of the stamp's report about a forced failover that deposed it. */
   diverged(account: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     return this.#onAccounts((client, options) => client.listDiverged({ account, marker }, options));
   }
@@ -186,7 +186,7 @@ export class StampLink {
     return this.#onAccounts((client, options) => client.forgetDiverged({ account, marker }, options));
   }
 
-  /** Accounts that were removed from the stamp, and of which it still deletes what it has. */
+  /** Returns the accounts that were removed from the stamp and whose data it still deletes. */
   async removals(): Promise<Outcome<readonly AccountRemoval[]>> {
     const listed = await this.#onAccounts((client, options) => client.listRemovals({}, options), "does not tell removed accounts");
     return listed.ok ? ok(listed.value.removals) : listed;
@@ -201,12 +201,12 @@ export class StampLink {
     return listed.ok ? ok(listed.value.names) : listed;
   }
 
-  /** Returns the account with its keys and secrets, at a stamp below level `pushedSettings`. */
+  /** Returns the account with its keys and secrets, from a stamp below level `pushedSettings`. */
   accountForCopy(account: string): Promise<Outcome<Account>> {
     return this.#onAccounts((client, options) => client.getForCopy({ account }, options));
   }
 
-  /** Whether the account's settings are in force at its copy, with a hash of them. */
+  /** Asks whether the account's settings are in force at its copy, with a hash of them. */
   settingsInForce(account: string): Promise<Outcome<SettingsInForce>> {
     return this.#onAccounts(
       (client, options) => client.getSettingsInForce({ account }, options),

@@ -24,15 +24,15 @@ const pinnedTogetherMax = 100;
 /** Last report of one stamp. */
 interface Seen {
   readonly link: StampLink;
-  /** Reason why it did not answer; undefined: it did. */
+  /** Reason why the stamp did not answer; undefined: it did. */
   trouble: string | undefined;
   capacity: (Capacity & { readonly reportedMs: number }) | undefined;
   /** Accounts of the stamp whose names are pinned to other stamps. */
   taken: readonly string[];
   accountsAskedMs: number | undefined;
-  /** Accounts of which it still deletes what it had. */
+  /** Removed accounts whose data the stamp still deletes. */
   removals: readonly AccountRemoval[];
-  /** Number of the latest question whose answer, or want of one, `trouble` tells. */
+  /** Number of the latest question that `trouble` is about. */
   judged: number;
 }
 
@@ -76,7 +76,7 @@ export class Stamps {
     };
   }
 
-  /** Stamps that still delete what they had of the account, as they told last. */
+  /** Returns the stamps that still deleted data of the account when they last told. */
   removalsOf(account: string): AccountRemoval[] {
     return [...this.#seen].flatMap(([stamp, { removals }]) =>
       removals.filter((one) => one.account === account).map((one) => ({ ...one, stamp })),
@@ -87,7 +87,7 @@ export class Stamps {
     return this.#options.registry.stamps.map((stamp) => this.#view(stamp));
   }
 
-  /** True if the stamp did not answer when it was asked last. */
+  /** True if the stamp did not answer the last question. */
   isSilent(name: string): boolean {
     return this.#seen.get(name)?.trouble !== undefined;
   }
@@ -179,7 +179,7 @@ export class Stamps {
     return copy.ok ? ok([primary.value, copy.value]) : copy;
   }
 
-  /** Returns the feature level of a stamp, as it says now. */
+  /** Returns the feature level that a stamp tells now. */
   levelOf(stamp: StampRecord): Promise<Outcome<number>> {
     return this.onStamp(stamp, async (link) => {
       await link.announce(this.#options.announcer);
@@ -187,7 +187,7 @@ export class Stamps {
     });
   }
 
-  /** Asks a stamp, if it is still the one that was added. */
+  /** Asks a stamp, unless another one answers at its address. */
   async onStamp<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
     const question = ++this.#questions;
     const answer = await this.#answerOf(stamp, work);

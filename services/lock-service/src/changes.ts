@@ -12,7 +12,7 @@ interface Written {
 
 export class Changes {
   readonly #keysMax: number;
-  /** Writes in the order of their versions; the front is cut off in steps. */
+  /** Written keys in the order of their versions; the front is cut off in steps. */
   #written: Written[] = [];
   /** Transaction after which every change is known. */
   #completeAfter: number;

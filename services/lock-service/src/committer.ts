@@ -12,7 +12,7 @@ import { Changes } from "./changes.ts";
 import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store/store.ts";
 import { Waits } from "./waits.ts";
 
-/** The part of the service that a request may use in its turn. */
+/** Parts of the service that a request may use in its turn. */
 export interface Turn {
   readonly leases: LeaseTable;
   /** Reason why nothing may be written; undefined: it may. */
@@ -34,7 +34,7 @@ const oneLease: GroupSize = { leases: 1, keys: 0, keyBytes: 0 };
 interface Waiting {
   readonly deadlineMs: number;
   readonly alone: boolean;
-  /** True if it asks to record something. Others write only if they find that a lease has ended. */
+  /** True if the request asks to record something. Others write only when they find that a lease has ended. */
   readonly writes: boolean;
   /** Bounds of the rows that the request may write. */
   readonly size: GroupSize;
@@ -50,7 +50,7 @@ interface Undecided {
   readonly failure: Failed;
 }
 
-/** Pause between two attempts to write it, in milliseconds. */
+/** Pause between two attempts to write the group, in milliseconds. */
 const againMs = 20;
 
 /** Keys of the last transactions that are remembered: about 100 bytes each. */
@@ -82,7 +82,7 @@ export class Committer {
   #closed = false;
   /** Time of one group to be written and synced. */
   readonly wrote: Histogram;
-  /** Questions that wait for a grant or a recorded end of a lease, by its name. */
+  /** Questions that wait for a grant or recorded end of a lease, by its name. */
   readonly leaseWaits: Waits;
   /** Questions that wait for a written key. */
   readonly keyWaits: Waits;
@@ -103,7 +103,7 @@ export class Committer {
     return this.#lastVersion;
   }
 
-  /** True if it is known that no committed transaction after that one wrote a key with the prefix. */
+  /** True if certainly no transaction after that version wrote a key with the prefix. */
   wroteNothingSince(version: number, prefix: string): boolean {
     return this.#changes.since(version, prefix)?.length === 0;
   }
@@ -112,7 +112,7 @@ export class Committer {
     return this.#waiting.length;
   }
 
-  /** `alone`: it reads more than single keys, so it goes first in a group. `writes`: false for a question or a renewal. */
+  /** Submits a request. `alone`: it reads more than single keys, so it goes first in a group. `writes`: false for a question or renewal. */
   submit<T>(
     deadlineMs: number,
     work: (turn: Turn) => Promise<Outcome<T>> | Outcome<T>,
@@ -261,7 +261,7 @@ class GroupTurn implements Turn {
   /** The last transaction of this group that wrote each key. */
   readonly #writtenBy = new Map<string, number>();
   readonly #changes: Changes;
-  /** The group before it, when that may be on the disk or not. */
+  /** Group before this one, if that may be on the disk or not. */
   readonly #undecided: GroupTurn | undefined;
   #lastVersion: number;
 

@@ -34,7 +34,7 @@ export class LockServiceRole implements Role {
   #why = "it has not started";
   /** True if the store is there, and is not what was acknowledged last. */
   #damaged = false;
-  /** True if the store in this folder is there, and no stamp is in it. */
+  /** True if the folder's store exists and has no stamp. */
   #empty = false;
   /** The store of several lock services, of which one is active at a time; undefined: the store is this process's own. */
   #shared: SharedStore | ReplicatedStore | undefined;

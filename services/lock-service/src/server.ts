@@ -229,7 +229,7 @@ const sizeOf = ({ writes }: TransactionInput): GroupSize => ({
   keyBytes: writes.reduce((sum, { key, value }) => sum + keySize(key, value), 0),
 });
 
-/** A key that is made has the condition that it is absent. What frees keys or changes them goes on. */
+/** True if the transaction makes a key: it has the condition that the key is absent. Others only free or change keys. */
 const makesKeys = ({ conditions, writes }: TransactionInput): boolean => {
   const absent = new Set(conditions.filter(({ version }) => version === 0).map(({ key }) => key));
   return writes.some(({ key, value }) => value !== undefined && absent.has(key));

@@ -15,7 +15,7 @@ const waitsMax = 1_000;
 const waitMaxMs = 10_000;
 /** Waits from this length on may end up to a second earlier, in milliseconds: who asks takes half a wait for a wait. */
 const roundsFromMs = 2_000;
-/** The answer leaves this long before the deadline of its call, in milliseconds. */
+/** Time before a call's deadline at which the answer leaves, in milliseconds. */
 const answerMs = 100;
 
 interface Waiting {

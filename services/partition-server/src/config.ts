@@ -122,11 +122,11 @@ export const partitionServerConfigSchema = z.object({
 
 export type PartitionServerConfig = z.infer<typeof partitionServerConfigSchema>;
 
-/** `memoryBytes`: of the machine or container; undefined: there is none that is this server's own. */
+/** Returns the size of the cache; `memoryBytes`: memory of the machine or container, undefined if the server has none of its own. */
 export const rowCacheBytesOf = ({ rowCacheBytesMax }: PartitionServerConfig, memoryBytes: number | undefined): number =>
   rowCacheBytesMax ?? Math.min(Math.max(Math.floor((memoryBytes ?? 0) / 8), 64 * mebibyte), 8192 * mebibyte);
 
-/** Room for those that come while nobody waits, beside those that wait. */
+/** Share of the places that waiting operations may have; the rest is for those that come while nobody waits. */
 const waitingShare = 0.75;
 /**
  * Share of the budget for waiting appends of blob data. They hold their bytes, and connections hold them back before so

@@ -28,7 +28,7 @@ import { Shipments } from "./shipping/shipments.ts";
 import { Shipper } from "./shipping/shipper.ts";
 import { ShippingTotals, shippingFigures } from "./shipping/shipping-figures.ts";
 
-/** Master keys of the process, which change while it runs. */
+/** Master keys of the process; they change while it runs. */
 export interface MasterKeys {
   /** 32 bytes each, the one that seals first; another list after a change. None: nothing is sealed. */
   readonly keys: readonly Uint8Array[];
@@ -225,7 +225,7 @@ export class PartitionServerRole implements Role {
     this.#running = this.#keepLease(this.#identity);
   }
 
-  /** Takes the lease, and again whenever it is lost; everything of the old one is dropped before. */
+  /** Takes the lease, and again whenever it is lost; all ranges of the old one are dropped before. */
   async #keepLease(identity: Identity): Promise<void> {
     const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
     const lease = new LeaseKeeper(this.#world, {

@@ -34,7 +34,7 @@ export function partitionServerHandlers(
   remover: Remover,
   answers: AnswerMemory,
 ): Handlers<typeof PartitionServer> {
-  /** Answers only for a range that is served here before the work and after it. */
+  /** Answers only for a range that is served here before and after the work. */
   const answered = async <T>(
     { rangeId, rangeVersion }: { readonly rangeId: string; readonly rangeVersion: bigint },
     work: (held: Serving) => Promise<Outcome<T>>,

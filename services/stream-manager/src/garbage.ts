@@ -169,12 +169,12 @@ export class Garbage {
     return nowMs - sinceMs >= this.#term.config.deletionGraceMs;
   }
 
-  /** It can be told, or its disk is gone and there is nothing to delete. */
+  /** True if the node can be told to delete, or its disk is gone and there is nothing to delete. */
   #deletable(place: ReplicaPlace): boolean {
     return this.#term.nodes.up(place.nodeId) || this.#forgotten(place);
   }
 
-  /** Its node was decommissioned: it never comes back with this disk. */
+  /** True if the node was decommissioned, so that it never comes back with this disk. */
   #forgotten(place: ReplicaPlace): boolean {
     return this.#term.state.node(place.nodeId)?.duty === "decommissioned";
   }

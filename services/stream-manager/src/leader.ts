@@ -42,12 +42,12 @@ const hearForMs = 15_000;
 const hearAgainMs = 250;
 /** Time between two looks at whether the store went back, in milliseconds. */
 const ageEveryMs = 1_000;
-/** Reports that are kept until it is known whether extents are taken back. */
+/** Number of reports that are kept until it is decided if extents are taken back. */
 const earlyReportsMax = 1_000;
 /** Extents with fewer replicas than they should have that are sealed in one tick, at most: their owners ask for the successors at once. */
 const thinPerTickMax = 4;
 
-/** Everything of a leader that serves, once it is loaded. */
+/** Parts of a leader that serves. */
 interface Serving {
   readonly term: Term;
   readonly calls: OwnerCalls;
@@ -140,7 +140,7 @@ export class Leader {
       this.#early.set(report.nodeId, report);
   }
 
-  /** `above`: the term that ends this one, if it is known; the next one of this process is above it. */
+  /** `above`: term that ends this one, if known; the next term of this process is above it. */
   end(why: string, above = 0): void {
     this.#keeper.heard(above);
     if (this.#ended.signal.aborted) return;

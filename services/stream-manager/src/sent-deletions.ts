@@ -35,7 +35,7 @@ export class SentDeletions {
     this.#sent.set(id, sent.add(keyOf(place)));
   }
 
-  /** Notes that the fragment is deleted, or its disk is gone for ever. */
+  /** Notes that the fragment is deleted, or that its disk is gone for ever. */
   done(id: ExtentId, place: FragmentPlace): void {
     const sent = this.#sent.get(id);
     sent?.delete(keyOf(place));

@@ -19,7 +19,7 @@ const openedTogetherMax = 16;
 /** Time kept from a caller's deadline for the way back, in milliseconds: a tenth of it, at most this. Too late, he would never hear why. */
 const answerMsMax = 100;
 
-/** Gives calls to the leading stream manager, and answers each before the deadline of its caller. */
+/** Passes calls to the leading stream manager, and answers each before the deadline of its caller. */
 class Door {
   readonly #clock: Clock;
   readonly #serving: () => Serving | undefined;
@@ -261,7 +261,7 @@ function codingHandlers({
   };
 }
 
-/** Calls about extent nodes and what they report. */
+/** Calls about extent nodes and their reports. */
 function nodeHandlers({ led, heard }: Door): Calls<"setNodeDuty" | "listNodes" | "getRoom" | "getExtentHolders" | "reportNode"> {
   return {
     setNodeDuty: (request) =>

@@ -184,7 +184,7 @@ function leading(serving: Serving): RoleStatus {
   };
 }
 
-/** Losses that the status tells with their reasons. */
+/** Number of losses that the status shows with their reasons. */
 const lostToldMax = 10;
 
 const takenBackFacts = (record: TakenBackRecord | undefined) =>

@@ -76,7 +76,7 @@ export interface Widening {
   readonly notAnonymous?: boolean;
 }
 
-/** Whether these permissions have one letter of every group. */
+/** True if the permissions have a letter of every group. */
 export const permits = (permissions: string, groups: PermissionGroups): boolean =>
   groups !== "never" && groups.every((group) => [...group].some((letter) => permissions.includes(letter)));
 
@@ -140,7 +140,7 @@ function withWidening(needs: OperationAuthorization, { adds, instead, since, rol
 /** Resource of a request, as a service SAS is made for it. Names are decoded. */
 export type SignedResource =
   | { readonly kind: "account" }
-  /** `directory`: that a list of paths is for, without slashes at its ends. */
+  /** `directory`: directory whose paths are listed, without slashes at its ends. */
   | { readonly kind: "container"; readonly container: string; readonly directory?: string | undefined }
   | {
       readonly kind: "blob";

@@ -16,7 +16,7 @@ import { shownString } from "./shown-string.ts";
 import type { SasTerms } from "./signed-identifiers.ts";
 
 export interface SigningKeys<K> {
-  /** Any of them will do; which one it was is told. */
+  /** Keys that may have made the signature, each with `is`; the result says which one made it. */
   readonly keys: readonly { readonly key: Uint8Array; readonly is: K }[];
   readonly hmacSha256: HmacSha256;
   readonly equal: EqualBytes;

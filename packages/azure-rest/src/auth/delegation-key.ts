@@ -25,7 +25,7 @@ export interface DelegationKeyFields {
   /** First letter of the service. */
   readonly service: string;
   readonly version: string;
-  /** Tenant of the user that alone may use the key, if it is another tenant; else "". */
+  /** Tenant of the only user that may use the key, if it is another tenant; else "". */
   readonly delegatedTenantId: string;
 }
 
@@ -35,7 +35,7 @@ export function deriveDelegationKey(secret: Uint8Array, role: BearerRole, fields
   return hmacSha256(secret, utf8(text));
 }
 
-/** Returns the keys, by role, that a SAS with these fields could have been signed with. */
+/** Returns the keys, by role, that can have made a SAS with these fields. */
 export function delegationKeysOf(
   secret: Uint8Array,
   fields: SasFields,

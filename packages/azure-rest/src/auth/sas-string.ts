@@ -63,7 +63,7 @@ function accountLines({ fields, version }: Sas, account: string): string[] {
   return [account, ...linesOf(fields, ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv", ...scope]), ""];
 }
 
-/** A SAS of a container is good for the blobs in it: then the container is what was signed. */
+/** Returns the text that stands for the resource in the signed string: of a container's SAS always the container. */
 function canonicalResource({ fields, version }: Sas, { service, account, resource }: SignedRequest): string | undefined {
   const name = nameOf(fields, resource);
   if (name === undefined) return undefined;

@@ -11,7 +11,7 @@ import { type Query, queryValue } from "../target.ts";
 import { isVersion, sasIsSince, signedSince } from "../version.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
 
-/** Each field as it was in the query; "" if it was absent. */
+/** Fields of a SAS as the query has them; "" for those that are absent. */
 export type SasFields = Readonly<Record<SasField, string>>;
 
 export type SasField = (typeof sasParameters)[number];

@@ -41,7 +41,7 @@ export function claimsOfToken(token: string): TokenClaims | undefined {
 
 export type TokenCheck = { readonly kind: "valid"; readonly account: string } | { readonly kind: "malformed" | "expired" | "forged" };
 
-/** `keys` are those of the account that `claimsOfToken` named. */
+/** Verifies a token; `keys` are the keys of the account that `claimsOfToken` named. */
 export function verifyToken(
   token: string,
   keys: readonly Uint8Array[],

@@ -90,7 +90,7 @@ export const encryptedUnderHeaders = ({ sha256, scope }: EncryptedUnder): Record
 /** True for 3 to 63 lower-case letters, digits and hyphens, each hyphen between two others. */
 export const isScopeName = (text: string): boolean => text.length >= 3 && text.length <= 63 && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(text);
 
-/** How containers show that they have no scope of their own. */
+/** Scope name that containers show if they have no scope of their own. */
 export const accountEncryptionKey = "$account-encryption-key";
 
 const scopeHeader = "x-ms-encryption-scope";

@@ -34,7 +34,7 @@ export const leasing: readonly string[] = ["x-ms-lease-action", "x-ms-lease-dura
 export const tier: readonly string[] = ["x-ms-access-tier", "x-ms-rehydrate-priority"];
 export const policy: readonly string[] = ["x-ms-immutability-policy-until-date", "x-ms-immutability-policy-mode"];
 export const expiry: readonly string[] = ["x-ms-expiry-option", "x-ms-expiry-time"];
-/** State that a write that makes a blob may set with it. */
+/** Headers with state that a write which makes a blob may set. */
 export const newState: readonly string[] = ["x-ms-tags", ...tier, ...policy, "x-ms-legal-hold"];
 /** Headers of a customer's key, without the algorithm: clients name it with every request. */
 export const customerKey: readonly string[] = ["x-ms-encryption-key", "x-ms-encryption-key-sha256"];

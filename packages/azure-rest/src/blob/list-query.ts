@@ -22,7 +22,7 @@ export interface ListQuery {
   /** True if only soft-deleted blobs are listed. */
   readonly onlyDeleted: boolean;
   readonly include: ReadonlySet<string>;
-  /** Parameters as they came, to be repeated in the answer. */
+  /** Parameters of the request, unchanged, which the answer repeats. */
   readonly echo: { prefix?: string; delimiter?: string; marker?: string; maxResults?: number };
 }
 

@@ -44,7 +44,7 @@ export interface ListedBlobProperties {
   readonly headers: StoredProperties;
   readonly metadata: Readonly<Record<string, string>>;
   readonly blobType: string;
-  /** True if it has no committed content yet, and so no ETag and no times. */
+  /** True if the blob has no committed content yet, and so no ETag and no times. */
   readonly uncommitted: boolean;
   /** Number of committed blocks of an append blob. */
   readonly committedBlockCount: number;
@@ -67,7 +67,7 @@ export interface ListedBlobProperties {
   readonly legalHold: boolean;
   readonly deletedMs?: number | undefined;
   readonly remainingRetentionDays?: number | undefined;
-  /** True if the blob is not there itself and is listed because it has versions. */
+  /** True if the blob itself does not exist and is listed because it has versions. */
   readonly versionsOnly?: boolean | undefined;
   /** SHA-256 of the customer's key that the content is encrypted under. */
   readonly encryptionKeySha256?: Uint8Array | undefined;
@@ -120,7 +120,7 @@ const nextMarkerXml = (marker: string): string => (marker === "" ? "<NextMarker 
 const leaseXml = ({ status, state, duration }: LeaseShown): string =>
   `<LeaseStatus>${status}</LeaseStatus><LeaseState>${state}</LeaseState>${elementIfAny("LeaseDuration", duration)}`;
 
-/** `nextMarker`: as it will be sent back; empty at the end. */
+/** `nextMarker`: marker of the next page, as the answer gives it; empty at the end. */
 export function listContainersXml(echo: ListEcho, containers: readonly ListedContainer[], nextMarker: string): string {
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}">${echoed(echo)}<Containers>`;
   for (const container of containers) {

@@ -88,13 +88,13 @@ export interface BlobOperationRow {
   /** Resource (any: all three), method and query. `with` names headers that make another operation of the same request (`withHeaders`). */
   readonly requests: readonly string[];
   readonly needs: OperationAuthorization;
-  /** Names of the conditions that it evaluates; absent: none. */
+  /** Names of the conditions that the operation evaluates; absent: none. */
   readonly conditions?: readonly string[];
   /** Names of headers that only some operations take. */
   readonly headers?: readonly string[];
   /** True if snapshots and versions have this operation, too. */
   readonly ofStates?: true;
-  /** True if its content comes from a URL: it takes the headers of a source. */
+  /** True if the content comes from a URL: the operation takes the headers of a source. */
   readonly copies?: true;
   /** A condition may name several ETags; the reference answers a write that does with 400. */
   readonly severalEtags?: true;

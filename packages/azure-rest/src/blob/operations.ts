@@ -51,7 +51,7 @@ function split(request: string): readonly [resource: string, key: string] {
   return [request.slice(0, space), request.slice(space + 1)];
 }
 
-/** Requests that are another operation when their content is that of a URL. */
+/** Operation that a request is when its content comes from a URL. */
 const fromUrl: Partial<Record<BlobOperationName, BlobOperationName>> = {
   PutBlock: "PutBlockFromUrl",
   AppendBlock: "AppendBlockFromUrl",
@@ -75,7 +75,7 @@ const laterParameters: Readonly<Record<string, string>> = {
 const rowsOf = (target: BlobResource): Readonly<Record<string, Row>> =>
   rowsByResource[target.blob !== undefined ? "blob" : target.container !== undefined ? "container" : "service"];
 
-/** `restype` and `comp` as the tables have them, behind the method. */
+/** Returns the key of a row: the method, then `restype` and `comp`. */
 function rowKey(method: string, target: Target): string {
   const restype = queryValue(target.query, "restype")?.toLowerCase() ?? "";
   const comp = queryValue(target.query, "comp")?.toLowerCase() ?? "";

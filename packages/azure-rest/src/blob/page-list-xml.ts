@@ -8,7 +8,7 @@ export interface ListedPageRange {
   readonly cleared: boolean;
 }
 
-/** `nextMarker`: empty at the end. */
+/** `nextMarker`: marker of the next page; empty at the end. */
 export function pageListXml(ranges: readonly ListedPageRange[], nextMarker: string): string {
   let text = '<?xml version="1.0" encoding="utf-8"?><PageList>';
   for (const { startBytes, endBytes, cleared } of ranges) {

@@ -39,7 +39,7 @@ function literalResource(resource: string, query: Query): Parsed<BlobResource> {
   return parsed(resourceOf(first, rest, query));
 }
 
-/** `rest`: what is behind the first slash, if there is one. */
+/** `rest`: path behind the first slash; undefined without one. */
 function resourceOf(first: string, rest: string | undefined, query: Query): BlobResource {
   if (first === "" && rest === undefined) return {};
   if (rest !== undefined && rest !== "") return { container: first, blob: rest };

@@ -62,7 +62,7 @@ export function requiredLegalHold(headers: HttpHeaders): Parsed<boolean> {
   return hold.value === undefined ? missing("x-ms-legal-hold") : parsed(hold.value);
 }
 
-/** State that a request sets on the blob that it makes. */
+/** State that a request sets on the blob which it makes. */
 export interface NewBlobStateHeaders {
   readonly tags: Tags;
   /** Access tier of the blob; empty: the account's default. */
@@ -144,7 +144,7 @@ export function parsePreviousSnapshot(query: Query, headers: HttpHeaders): Parse
   return stampOf(named.value, name);
 }
 
-/** Parses a timestamp as Stamp gives it; one with a finer time names nothing that is there. */
+/** Parses a timestamp of a snapshot or version. One with finer time than Stamp gives names nothing. */
 function stampOf(query: Query, name: string): Parsed<number> {
   const text = queryValue(query, name);
   if (text === undefined) return parsed(0);

@@ -7,7 +7,7 @@ import { badHeader, notImplemented, type Parsed, parsed, rejected } from "../res
 import { checkConditions } from "./conditions.ts";
 import { type BlobOperationName, blobOperations } from "./operation-rows.ts";
 
-/** Names, exact or as a beginning with "*" behind it, with the feature that each belongs to. */
+/** Header names, exact or with "*" for the rest, each with its feature. */
 const features: readonly (readonly [string, string])[] = [
   ["x-ms-structured-*", "Structured message bodies"],
   ["x-ms-file-request-intent", "Copies from Azure Files"],

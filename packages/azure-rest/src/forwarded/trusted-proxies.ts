@@ -59,7 +59,7 @@ export function seenThroughProxies(proxies: readonly Network[], peer: Peer): Pee
 /** A name, an IPv4 address or an IPv6 address in brackets, with or without a port. */
 const hostForm = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?$/i;
 
-/** `hops`: entries that proxies before the nearest one added. */
+/** `hops`: number of entries that proxies before the nearest one added. */
 function clientOf(proxies: readonly Network[], nearest: Address, entries: readonly string[]): { address: Address; hops: number } {
   let address = nearest;
   let hops = 0;

@@ -5,7 +5,7 @@ import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { childOf, missingNode, parseXml, type XmlElement } from "../xml/xml.ts";
 import { element, escapeXml, needsEncoding } from "../xml/xml-text.ts";
 
-/** Largest text as the service counts it: UTF-8, after unescaping. */
+/** Length of the largest text, as the service counts it: UTF-8, after XML references were resolved. */
 export const messageTextBytesMax: number = 64 * 1024;
 /** Largest XML body: every character of the longest text may be escaped, in six bytes as `&quot;`. */
 export const messageBodyBytesMax: number = 6 * messageTextBytesMax + 512;
@@ -75,7 +75,7 @@ export interface QueueListEcho {
   readonly includeMetadata: boolean;
 }
 
-/** `nextMarker`: as it will be sent back; empty at the end. */
+/** `nextMarker`: marker of the next page, as the answer gives it; empty at the end. */
 export function listQueuesXml(echo: QueueListEcho, queues: readonly ListedQueue[], nextMarker: string): string {
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}">`;
   if (echo.prefix !== undefined) text += element("Prefix", echo.prefix);

@@ -34,7 +34,7 @@ const ticksPerMs = 10_000n;
 const earliest = BigInt(civilMs(1601, 1, 1)) * ticksPerMs;
 const latest = BigInt(civilMs(9999, 12, 31) + 86_400_000) * ticksPerMs - 1n;
 
-/** Whether the service keeps such a time. */
+/** True if the service can store this time. */
 export const isDateTime = (ticks: bigint): boolean => ticks >= earliest && ticks <= latest;
 
 const dateTime = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7})\d{0,25})?)?(Z|[+-]\d{2}:\d{2})?$/;
@@ -85,7 +85,7 @@ export const entityEtag = (timestamp: bigint): string => etagOfTime(formatDateTi
 /** `time` is what formatDateTime gave: of its characters only the colon is encoded. */
 export const etagOfTime = (time: string): string => `W/"datetime'${time.replaceAll(":", "%3A")}'"`;
 
-/** Returns the timestamp of an ETag as a client sent it; undefined for what is none of ours. */
+/** Returns the timestamp in an ETag of a client; undefined for an ETag that Stamp never gives. */
 export function timestampOfEtag(etag: string): bigint | undefined {
   const match = /^W\/"datetime'([^'"]+)'"$/.exec(etag.trim());
   const text = match && decodePercent(match[1] as string);

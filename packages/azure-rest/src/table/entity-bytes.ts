@@ -16,7 +16,7 @@ export interface StoredProperty {
   /** Position at which the value begins, in big-endian. */
   readonly start: number;
   readonly end: number;
-  /** Value of a text that JSON does not have as it is; undefined for any other value. */
+  /** Text that JSON must escape; undefined for any other value. */
   readonly text: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export class EntitiesBytes {
   readonly #page: EntitiesJson;
   /** Second of the times that are written; NaN: none yet. */
   #second = Number.NaN;
-  /** Start of an entity, up to the second of its time. */
+  /** Start of an entity's JSON, up to the second of its time. */
   #start: Uint8Array = new Uint8Array(0);
   /** Text behind the row key, up to the second of the entity's time. */
   #timestamp: Uint8Array = new Uint8Array(0);
@@ -76,7 +76,7 @@ export class EntitiesBytes {
     return form.metadata !== "full";
   }
 
-  /** `page`: writes those entities of the page that are not stored ones. */
+  /** `page`: writer of the entities that are not stored ones. */
   constructor(form: JsonForm, page: EntitiesJson, sink: ByteSink) {
     this.#isBare = form.metadata === "none";
     this.#page = page;

@@ -30,7 +30,7 @@ export const propertyBytesMax: number = 64 * 1024;
 export interface EntityBody {
   readonly partitionKey?: string;
   readonly rowKey?: string;
-  /** Properties without those that were null: they are not kept, and a merge leaves what is there. */
+  /** Properties without null values: those are not stored, and a merge leaves what exists. */
   readonly properties: readonly EdmProperty[];
 }
 
@@ -233,7 +233,7 @@ const wantedOf = (select: readonly string[]): Wanted => (select.length === 0 ? u
 
 const joined = (members: string, more: string): string => (members === "" ? more : `${members},${more}`);
 
-/** Returns the members of an entity's object behind those that are there. */
+/** Returns the members of an entity's object, behind the members in `head`. */
 function entityMembers(head: string, form: JsonForm, table: string, entity: ShownEntity, wanted: Wanted): string {
   const { metadata } = form;
   const time = formatDateTime(entity.timestamp);

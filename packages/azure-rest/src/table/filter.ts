@@ -8,7 +8,7 @@ import { fromBase64 } from "../base64.ts";
 import { notImplemented, type Parsed, parsed, type RestError, rejected } from "../rest-error.ts";
 import { type EdmValue, parseDateTime, parseDouble, parseGuid, parseInt32, parseInt64 } from "./edm.ts";
 
-/** The reference says 15; clients send hundreds, and the service serves them. */
+/** Bound of comparisons in a filter. The reference says 15; clients send hundreds, which the service takes. */
 export const comparisonsMax = 500;
 /** Depth of parentheses and `not` inside each other at most. */
 export const filterDepthMax = 250;
@@ -133,7 +133,7 @@ class FilterParser {
     return { kind: "condition", steps: [{ kind: "compare", property: left.name, operator, constant: right.value }] };
   }
 
-  /** A property alone is a condition when it is true; `true` and `false` are conditions. */
+  /** Returns the steps of a condition: a property alone is true when its value is, and `true` and `false` are conditions. */
   #condition(expression: Expression): readonly FilterStep[] | boolean {
     if (expression.kind === "condition") return expression.steps;
     if (expression.kind === "constant") {

@@ -72,14 +72,14 @@ export function checkContentType(headers: HttpHeaders): Parsed<void> {
   return type === "application/atom+xml" ? rejected("AtomFormatNotSupported") : rejected("MediaTypeNotSupported");
 }
 
-/** Whether an insert answers with what it has made. */
+/** Returns true if the insert answers with the entity that it made. */
 export function parsePrefer(headers: HttpHeaders): Parsed<"return-content" | "return-no-content" | undefined> {
   const text = headers.prefer?.trim().toLowerCase();
   if (text === undefined) return parsed(undefined);
   return text === "return-content" || text === "return-no-content" ? parsed(text) : badHeader("Prefer", text);
 }
 
-/** `index`: which change of a transaction it is about. */
+/** `index`: position in the transaction of the change that failed. */
 export function odataErrorBody(error: RestError, about: { requestId: string; time: string; index?: string | undefined }): string {
   const { requestId, time, index } = about;
   const details = Object.entries(error.details).filter(([name]) => name !== "index");

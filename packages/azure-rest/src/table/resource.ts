@@ -21,7 +21,7 @@ const rowFirst = new RegExp(`^\\s*RowKey\\s*=\\s*${text}\\s*,\\s*PartitionKey\\s
 
 const unquoted = (quoted: string | undefined): string => (quoted ?? "").replaceAll("''", "'");
 
-/** `resource`: the path behind the account, not decoded. Names and keys are checked by the caller. */
+/** `resource`: path behind the account, not decoded. The caller checks names and keys. */
 export function parseTableResource(resource: string): Parsed<TableResource> {
   const path = decodePercent(resource.endsWith("/") ? resource.slice(0, -1) : resource);
   if (path === undefined) return rejected("InvalidUri");
@@ -43,7 +43,7 @@ export function parseTableResource(resource: string): Parsed<TableResource> {
   return rejected("InvalidUri");
 }
 
-/** A transaction names its table inside; a SAS says in `tn` which one it is for. */
+/** Returns the table that a signature is for: of a transaction, the one that `tn` of the SAS names. */
 export function signedTableResource(resource: TableResource, query: Query): SignedResource {
   const table = "table" in resource ? resource.table : resource.kind === "batch" ? queryValue(query, "tn") : undefined;
   return table === undefined ? { kind: "account" } : { kind: "table", table };

@@ -25,7 +25,7 @@ export const transactionChangesMax = 100;
 
 export interface TransactionRequest {
   readonly method: string;
-  /** URL as it is written: absolute, from the root, or from the account. */
+  /** URL in a transaction: absolute, from the root, or from the account. */
   readonly url: string;
   /** Names in lower case. */
   readonly headers: HttpHeaders;

@@ -20,7 +20,7 @@ const beyondAscii = /[^\u0000-\u007f]/;
 export class XmlDecoder {
   #encoding: Encoding | undefined;
   #decoder: TextDecoder | undefined;
-  /** The first byte, while it is the only one: it may begin a mark. */
+  /** First byte of the text while it is the only one: it may begin a byte-order mark. */
   #first: number | undefined;
   #asciiDeclared = false;
   #beyondAscii = false;

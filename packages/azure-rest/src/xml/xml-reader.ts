@@ -27,7 +27,7 @@ export interface XmlEvents {
 export class XmlReader {
   readonly #decoder = new XmlDecoder();
   readonly #parser: SaxesParser;
-  /** Bytes of the token that is not whole yet, not counting those of the piece in which it began. */
+  /** Length in bytes of the unfinished token, without the piece in which it began. */
   #tokenBytes = 0;
   #tokens = 0;
   #attributes = 0;

@@ -55,7 +55,7 @@ export class ConnectionPlaces<C> {
     return out;
   }
 
-  /** Calls with each idle connection and its address. */
+  /** Calls a function with each idle connection and its address. */
   forEachIdle(call: (connection: C, address: string) => void): void {
     for (const [address, { idle }] of this.#addresses) for (const connection of idle) call(connection, address);
   }

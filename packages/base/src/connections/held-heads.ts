@@ -5,7 +5,7 @@
 export interface HeldHead<C> {
   readonly connection: C;
   readonly address: string;
-  /** Bytes that came since the connection's last request, or since it began. */
+  /** Number of bytes that came since the connection's last request, or since its beginning. */
   readonly bytes: number;
 }
 

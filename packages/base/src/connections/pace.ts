@@ -43,7 +43,7 @@ export class Pace {
     if (leastBytesPerSecond > 0) this.#creditMs = Math.min(creditMaxMs, this.#creditMs + (bytes * 1_000) / leastBytesPerSecond);
   }
 
-  /** True if the peer moved less than the least rate for longer than it may. */
+  /** True if the peer moved less than the least rate for longer than the window. */
   isTooSlow(nowMs: number): boolean {
     return this.#options.leastBytesPerSecond > 0 && this.#leftMs(nowMs) <= 0;
   }

@@ -12,7 +12,7 @@ const ofSignature: ReadonlySet<string> = new Set(
     "rscc rscd rsce rscl rsct"
   ).split(" "),
 );
-/** Parameters whose value lets whoever has it do something. */
+/** Names of parameters whose values give rights to whoever has them. */
 const secrets: ReadonlySet<string> = new Set(["sig", "popreceipt"]);
 
 /** Returns the name of one `name=value` as a server reads it, in lower case; undefined if its escapes can't be read. */

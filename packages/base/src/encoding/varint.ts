@@ -11,7 +11,7 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  /** `capacityBytes`: about what it will hold, so that it need not grow. */
+  /** `capacityBytes`: expected length, so that the buffer need not grow. */
   constructor(capacityBytes = 128) {
     this.#bytes = new Uint8Array(capacityBytes);
     this.#view = new DataView(this.#bytes.buffer);
@@ -135,7 +135,7 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#length + moreBytes);
   }
 
-  /** Returns an owned copy of exactly what was written, with room for so many bytes behind it. */
+  /** Returns an owned copy of the written bytes, with room for `moreBytes` behind them. */
   finish(moreBytes = 0): Uint8Array<ArrayBuffer> {
     const out = new Uint8Array(this.#length + moreBytes);
     out.set(this.#bytes.subarray(0, this.#length));

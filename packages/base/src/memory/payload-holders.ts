@@ -13,7 +13,7 @@ export class PayloadHolders {
   #count: number;
   readonly #giveBack: () => void;
 
-  /** `count`: holders, each of which calls `end` once, or never. */
+  /** `count`: number of holders, each of which calls `end` once, or never. */
   constructor(count: number, giveBack: () => void) {
     this.#count = count;
     this.#giveBack = giveBack;
@@ -25,7 +25,7 @@ export class PayloadHolders {
     if (this.#count === 0) this.#giveBack();
   }
 
-  /** Notes that somebody holds views of it for a time that nobody knows. */
+  /** Notes that somebody holds views of the memory for an unknown time. */
   keep(): void {
     this.#count = Number.POSITIVE_INFINITY;
   }

@@ -27,7 +27,7 @@ export interface ReusedMemoryOptions {
 
 export class ReusedMemory {
   readonly #options: ReusedMemoryOptions;
-  /** Free memory by its length in bytes. What was given back last is used first. */
+  /** Free memory by length in bytes. The piece that was given back last is used first. */
   readonly #free = new Map<number, ArrayBuffer[]>();
   readonly #out = new WeakSet<ArrayBufferLike>();
   #freeBytes = 0;
@@ -61,7 +61,7 @@ export class ReusedMemory {
     return this.#out.has(bytes.buffer);
   }
 
-  /** `bytes`: any view of the memory. The caller asserts that nobody will look at a view of it any more. */
+  /** `bytes`: any view of the memory. The caller asserts that nobody looks at a view of it any more. */
   give(bytes: Uint8Array): void {
     const memory = bytes.buffer as ArrayBuffer;
     assert(this.#out.delete(memory), "memory is given back once");

@@ -16,7 +16,7 @@ import { cpuMsOf } from "../processor-time.ts";
 import { scenarioNamed, scenariosOf } from "../scenarios/all.ts";
 import type { Scenario } from "../scenarios/scenario.ts";
 
-/** A scenario fails above its budget times this. */
+/** Factor above the budget from which on a scenario fails. */
 export const tolerance = 1.4;
 /**
  * Passes over the scenarios that are above their budget. They lie apart in time, so that one disturbance does not meet all of them.
@@ -50,7 +50,7 @@ const budgeted: readonly (readonly [name: string, concurrency: number])[] = [
 ];
 /** Bodies above this are sent to the yardstick by as many clients as to the cluster. */
 const largeBytes = 1024 * 1024;
-/** A turn has at least so many operations for each of those that run at once. */
+/** Least number of operations in a turn, for each of those that run at once. */
 const operationsMin = 2;
 const budgetFile = join(import.meta.dirname, "budget.json");
 
@@ -64,7 +64,7 @@ export interface Measured {
   readonly multiple: number;
 }
 
-/** Returns the names of scenarios that are above their budget; one without a budget is. */
+/** Returns the names of scenarios above their budget, and of those without one. */
 export const overBudget = (measured: readonly Measured[], budget: Budget): readonly string[] =>
   measured.filter(({ name, multiple }) => !(multiple <= (budget[name] ?? 0) * tolerance)).map(({ name }) => name);
 
@@ -184,7 +184,7 @@ async function startYardstick(): Promise<Yardstick> {
   };
 }
 
-/** Measures every scenario, and again those whose least multiple so far `isOver`. */
+/** Measures every scenario, and once more each whose least multiple so far `isOver`. */
 async function measureAll(say: (text: string) => void, isOver: (least: Measured) => boolean): Promise<readonly Turns[]> {
   const target = await startOwn({}, false);
   const yardstick = await startYardstick();

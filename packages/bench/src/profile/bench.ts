@@ -17,7 +17,7 @@ const usage = `pnpm bench profile [--before FOLDER] [--seconds 8] [--clients 32]
 --before: checkout of an earlier commit of this repository, in which ./stamp has run once; default: this checkout, twice`;
 
 const rows = 20;
-/** Roles that are profiled, as they are called in the tables. */
+/** Roles that are profiled, with their names in the tables. */
 const roles: Readonly<Record<string, string>> = { "front-end": "FE", "partition-server": "PS", "extent-node": "EN" };
 const readyTimeoutMs = 60_000;
 /** Time for a process to write its profile after the signal. */

@@ -5,7 +5,7 @@ import { basename } from "node:path";
 export interface Profile {
   readonly nodes: readonly {
     readonly callFrame: { readonly functionName: string; readonly url: string };
-    /** Samples in which the function itself ran, not those of functions that it called. */
+    /** Number of samples in which the function itself ran, without functions that it called. */
     readonly hitCount?: number;
   }[];
 }

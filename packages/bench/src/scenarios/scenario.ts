@@ -10,9 +10,9 @@ export interface Scenario {
   readonly contentBytes: number;
   /** Operation of the yardstick that the budget compares the scenario with. */
   readonly like: { readonly method: "PUT" | "GET"; readonly bytes: number };
-  /** There is only so much to do: little of it goes to the warm-up. */
+  /** True if the scenario has a bounded number of operations: few of them go to the warm-up. */
   readonly isLimited?: true;
-  /** Makes what the operation needs, unless an earlier process has made it. */
+  /** Makes what the operation needs, unless an earlier process made it. */
   prepare(): Promise<void>;
   /** `number` rises by one with each call in this process. Throws if the operation was not done. False: nothing is left to do. */
   operation(number: number): Promise<boolean>;
@@ -23,7 +23,7 @@ export interface Scenarios {
   close(): void;
 }
 
-/** Texts that tell one process's names from those of others. */
+/** Texts that tell the names of one process from those of others. */
 export interface Space {
   /** Container and start of table and queue names: the same for all processes of one run. */
   readonly shared: string;

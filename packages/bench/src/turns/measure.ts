@@ -31,7 +31,7 @@ export interface TurnOptions {
   readonly bound: number;
 }
 
-/** True if the input was answered otherwise than it must be. */
+/** True if the answer has another status than expected. */
 export const isWrong = ({ status, expected }: TurnRow): boolean => expected !== false && status !== expected;
 
 /** Surroundings of the measurement. */

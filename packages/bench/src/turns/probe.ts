@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { get } from "node:http";
 import type { DrillTarget } from "@stamp/drills";
 
-/** Name of the process → its longest turn since it was asked before, in milliseconds. */
+/** Longest turn since the last question, in milliseconds, by process name. */
 export type LongestTurns = ReadonlyMap<string, number>;
 
 /** One measurement: `begin`, then the work, then `end`. */
@@ -88,7 +88,7 @@ export class OwnProbe implements Probe {
   }
 }
 
-/** `waited`: for how long the thread was given no processor while the turns ran; NaN where that is not known. */
+/** `waited`: time for which the thread had no processor while the turns ran; NaN: not known. */
 export const longestTurnMs = (cpuMs: number, wallMs: number, waited: number): number =>
   Number.isNaN(waited) ? cpuMs : Math.max(cpuMs, wallMs - waited);
 

@@ -36,7 +36,7 @@ function roleIn(text: string): RoleText {
   }
 }
 
-/** Returns the URLs of an account where `urls` are those of another account. */
+/** Returns the URLs of an account, made from `urls` of another account. */
 export const urlsOf = (urls: ServiceUrls, account: string): ServiceUrls => {
   const of = (url: string): string => (url === "" ? "" : `${new URL(url).origin}/${account}`);
   return { blob: of(urls.blob), queue: of(urls.queue), table: of(urls.table) };

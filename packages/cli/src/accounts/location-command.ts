@@ -42,7 +42,7 @@ const addressesKind = kindOf("127.0.0.1:1", (text) => {
     : addresses.map(whyNoAddress).find((why) => why !== undefined);
 });
 
-/** Returns the command, for what others add to it. */
+/** Adds the command and returns it, for commands below it. */
 export function addLocation(program: Command): Command {
   const location = topLevel(program, "location");
   const make = (name: string, about: string, example: string): Command =>
@@ -161,7 +161,7 @@ export async function createLocated(command: Command, account: string, { locatio
   if (isLeftOut) throw new CommandError(`account ${account} is made, and its queues are ${leavesQueuesOut}`);
 }
 
-/** Returns the lines that say where the new account is, if its stamps are those of the folder. */
+/** Returns lines with the URLs of the new account, if its stamps are those of the folder. */
 function placesOf(command: Command, account: string, key: string | undefined, made: LocatedAccount | undefined): string[] {
   const config = configOf(command, { withoutRecord: true });
   const here = made === undefined ? undefined : neighbour(config, made.stamp);
@@ -172,7 +172,7 @@ function placesOf(command: Command, account: string, key: string | undefined, ma
   return endpointLinesOf(account, key, endpoints);
 }
 
-/** Said of a location service of an older release, which skips what it does not know. */
+/** Text for a location service of an older release, which skips fields that it does not know. */
 export const leavesQueuesOut = "not copied: the location service runs a release that copies no queues, upgrade it first";
 
 /** A location service of an older release makes no copy, and its answer shows no operation under way. */

@@ -98,7 +98,7 @@ function withTokens<T>(command: Command, work: (secretFile: string) => T): T {
   }
 }
 
-/** Their options are those of `stamp token`, which takes them in front of the name and behind it. */
+/** Adds `list` and `revoke`. Their options are those of `stamp token`, which may stand before and behind the name. */
 function addTokenList(command: Command): void {
   command
     .command("list")

@@ -24,7 +24,7 @@ export interface HostLine {
   /** Processes that do not answer, or are not ready. */
   readonly notReady: readonly string[];
   readonly replicas: number;
-  /** Duty of its extent nodes: serving, draining, decommissioned; several if they differ. */
+  /** Duty of the host's extent nodes: serving, draining, decommissioned; several if they differ. */
   readonly duty: string;
 }
 
@@ -97,7 +97,7 @@ function nodesOn(topology: Topology, name: string): string[] {
   return processesOf(host).flatMap((process) => (process.role === "extent-node" ? [process.name] : []));
 }
 
-/** Why a host can't be emptied; undefined if it can. Pure. `nodes`: as the stream manager sees them. */
+/** Returns why a host can't be emptied; undefined: it can. Pure. `nodes`: extent nodes, as the stream manager sees them. */
 export function refuseDrain(
   config: Pick<ClusterConfig, "minCopies" | "copies">,
   leaving: readonly string[],
@@ -112,7 +112,7 @@ export function refuseDrain(
   );
 }
 
-/** The extent nodes of a host as the stream manager knows them. One that never reported is not there. */
+/** Returns the extent nodes of a host that have reported to the stream manager. */
 async function known(inspector: StampInspector, nodes: readonly string[]): Promise<NodeInfo[]> {
   return (await inspector.nodes()).filter(({ nodeId }) => nodes.includes(nodeId));
 }
@@ -163,7 +163,7 @@ Now: stop it if it runs (there: ./stamp down --data DIR); copy the topology to t
 and its address out of etcdEndpoints. The other hosts forget its lock service at their next start.`;
 }
 
-/** One after the other, so that what fails is known. */
+/** Runs the work for one item after the other, so that a failure names its item. */
 async function each<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const done: R[] = [];
   for (const item of items) done.push(await work(item));

@@ -12,7 +12,7 @@ export function plannedCluster(config: ClusterConfig): ClusterStatus {
   return { running: true, ready: false, supervisorPid: null, dataDir, endpoints, connectionString, lockService, processes };
 }
 
-/** Returns the processes that other hosts run, without what only their supervisors know. */
+/** Returns the processes of other hosts, without the facts that only their supervisors know. */
 export const processesElsewhere = (config: ClusterConfig): ProcessStatus[] =>
   plannedCluster(config).processes.filter(({ host }) => host !== config.host);
 

@@ -66,7 +66,7 @@ export async function checkRoleSettings(config: ClusterConfig): Promise<void> {
   if (wrong.length > 0) throw new CommandError(`the configuration is not right:\n  ${wrong.join("\n  ")}`, exitCodes.usage);
 }
 
-/** Names of the command line and of its launcher, besides the keys of the configuration. */
+/** Names that the command line and its launcher use, besides the keys of the configuration. */
 const ownNames = [
   "STAMP_CONFIG",
   "STAMP_ROOT",

@@ -49,12 +49,12 @@ export class UpInit {
     this.#transport = ownTransport(config);
   }
 
-  /** `lockService`: addresses of those that are started. */
+  /** `lockService`: addresses of the lock services that are started. */
   begin({ initFile }: ClusterConfig, lockService: string): void {
     if (initFile !== undefined) this.#making = this.#makeAccounts(initFile, lockService);
   }
 
-  /** Why the file can't be applied; undefined if nothing says so. */
+  /** Reason why the file can't be applied; undefined: none was told. */
   failure({ processes }: Pick<ClusterStatus, "processes">): string | undefined {
     const told = processes.flatMap(({ waitingFor }) => waitingFor).find((each) => each.startsWith(failed));
     return this.#failure ?? told?.slice(failed.length);

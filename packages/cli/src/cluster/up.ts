@@ -232,13 +232,13 @@ function checkStore(config: ClusterConfig): void {
   );
 }
 
-/** Else each process would die of it again and again. */
+/** Refuses a configuration in which each process would die at its start, again and again. */
 function checkPeers(config: ClusterConfig): void {
   const missing = missingPeer(config, planCluster(config, readClusterRecord(config.dataDir)).processes);
   if (missing !== undefined) throw new CommandError(missing, exitCodes.usage);
 }
 
-/** Else each front-end would die of it again and again. */
+/** Refuses a certificate with which each front-end would die at its start, again and again. */
 function checkCertificate({ tlsCert, tlsKey }: ClusterConfig): void {
   if (tlsCert === undefined || tlsKey === undefined) return;
   try {
@@ -367,7 +367,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
 
 const endOf = ({ lastExit }: ProcessStatus): string => (lastExit === "" ? "" : ` (ended with ${lastExit})`);
 
-/** Tells who waits for whom while it does. False when the time was up. */
+/** Prints which processes wait for what, until all are ready; false: the time is over. */
 async function untilReady(config: ClusterConfig, status: () => ClusterStatus, gaveUp: () => boolean, timeoutMs: number): Promise<boolean> {
   const startMs = performance.now();
   let tellAtMs = startMs + tellWaitingEveryMs;

@@ -136,7 +136,7 @@ async function planOf(
   }
 }
 
-/** Says how far it is. Ends with an error when waiting would be for ever. */
+/** Prints the progress until the extent is coded. Fails if that would never end. */
 function untilCoded(inspector: StampInspector): Promise<CodingStatus> {
   const about = { what: "extents are being coded", afterwards: "Extents go on being coded: ./stamp coding status" };
   return withProgress(about, async (tellProgress) => {

@@ -6,7 +6,7 @@ import { bytesText, table } from "../print.ts";
 const seconds = (ms: bigint): string => `${Math.ceil(Number(ms) / 1_000)} s`;
 const extents = (count: bigint, bytes: bigint): string => `${counted(count, "extent")}, ${bytesText(bytes)}`;
 
-/** `repair`: lines about fragments that are made again. */
+/** `repair`: lines about fragments that are being made again. */
 export function codingText(status: CodingStatus, repair: readonly string[] = []): string {
   const {
     codedExtents,

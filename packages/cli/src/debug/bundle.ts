@@ -23,7 +23,7 @@ const listedMax = 2_000;
 /** Variables of the environment that are told: of the stamp, of Node, and those by which they find others. */
 const toldVariables = /^(STAMP_|AZURITE_|AZURE_|NODE_|MALLOC_|UV_|HTTPS?_PROXY$|NO_PROXY$|LANG$|TZ$|PATH$)/i;
 
-/** `bytesMax`: bytes of logs. */
+/** `bytesMax`: bound of the logs in bytes. */
 export async function bundleFiles(
   config: ClusterConfig,
   environment: Readonly<Record<string, string | undefined>>,

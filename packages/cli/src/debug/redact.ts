@@ -42,7 +42,7 @@ const rules: readonly Rule[] = [
   ],
 ];
 
-/** Long text of letters and digits as keys in base64 have them. */
+/** Pattern of a long text of letters and digits, as keys in base64 are. */
 const long = /[A-Za-z0-9+/_-]{40,}={0,2}/g;
 const looksRandom = (text: string): boolean => {
   if (text.endsWith("=")) return true;
@@ -52,7 +52,7 @@ const looksRandom = (text: string): boolean => {
 export class Redactor {
   readonly #known: readonly string[];
 
-  /** `secrets`: texts that must not be in the result in any form. */
+  /** `secrets`: texts that the result must not hold in any form. */
   constructor(secrets: Iterable<string>) {
     const forms = [...secrets]
       .map((each) => each.trim())

@@ -11,7 +11,7 @@ export interface DamageStep {
   readonly damage: string;
   /** Lines that fsck printed. */
   readonly said: readonly string[];
-  /** Time from the end of fsck until it finds nothing any more, in milliseconds. */
+  /** Time from the end of fsck until it finds nothing, in milliseconds. */
   readonly mendedAfterMs: number | undefined;
 }
 
@@ -27,7 +27,7 @@ interface Scene {
   readonly target: DrillTarget;
   /** Sealed extents with all their copies that no damage was done to yet. */
   readonly fresh: ExtentInfo[];
-  /** File that belongs to no extent, and the node that has it. */
+  /** File that belongs to no extent, and the node where it lies. */
   stray: { readonly node: string; readonly path: string };
 }
 
@@ -198,7 +198,7 @@ const damages: readonly Damage[] = [
   },
 ];
 
-/** `chosen`: only these kinds of damage; all of them by default. */
+/** `chosen`: kinds of damage to do (default: all). */
 export async function runDamageDrill(
   target: DrillTarget,
   tell: (line: string) => void,

@@ -137,7 +137,7 @@ function toldBy({ json, events }: RunOptions): Pick<DrillOptions, "onEntry" | "o
   return json === true ? {} : { onEntry: (entry) => say(entryText(entry)) };
 }
 
-/** Settings of a cluster that runs already are its own: a drill that needs others is told so. */
+/** Returns the cluster for a drill. One that runs already keeps its settings: a drill that needs others is refused. */
 async function targetOf(drill: Drill, options: RunOptions, command: Command): Promise<DrillTarget> {
   if (options.compose === true) return attachCompose(drill.roles === undefined ? {} : { roles: drill.roles });
   if (options.attach === true) {

@@ -30,7 +30,7 @@ export function addOwnDrills(drill: Command): void {
   for (const name of geoDrillNames) addGeoDrill(drill, name);
 }
 
-/** Drills of an account at two stamps, which they start. */
+/** Adds a drill about an account at two stamps, which the drill starts. */
 function addGeoDrill(drill: Command, name: (typeof geoDrillNames)[number]): void {
   drill
     .command(name)

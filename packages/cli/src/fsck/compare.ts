@@ -13,7 +13,7 @@ export interface ManagerExtent {
   /** Nodes that should have a replica. */
   readonly nodes: readonly string[];
   readonly stream: string;
-  /** Set if it is stored as fragments; `nodes` is empty then. */
+  /** Places of the fragments, if the extent is coded; `nodes` is empty then. */
   readonly coded?: CodedPlaces | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface NodeReplica {
   readonly state: "open" | "closed" | "sealed" | "damaged";
   readonly sealedLengthBytes: number | undefined;
   readonly checksum: number | undefined;
-  /** Bytes that it holds; undefined if that is not known. */
+  /** Content of the replica in bytes; undefined: not known. */
   readonly contentBytes?: number;
   /** Version of the extent that the node knows; undefined if that is not known. */
   readonly version?: number;
@@ -148,7 +148,7 @@ function ofCoded(
   fragments: FragmentsByNode,
 ): Problem[] {
   const problems: Problem[] = [];
-  /** Indexes of fragments that are intact, and of those on nodes of which nothing is known. */
+  /** Indexes of fragments that are intact or lie on nodes of which nothing is known. */
   const left: number[] = [];
   places.forEach(({ node, version }, index) => {
     const view = nodes.get(node);

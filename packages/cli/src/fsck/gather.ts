@@ -102,7 +102,7 @@ async function withFragments(
   }
 }
 
-/** Reads a fragment to its end. Returns what is wrong with it, empty if nothing is. */
+/** Reads a whole fragment. Returns its damage as text; empty: none. */
 async function readWhole(
   client: Client<typeof ExtentFragments>,
   name: { readonly extentId: bigint; readonly version: bigint; readonly index: number },

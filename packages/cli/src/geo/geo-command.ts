@@ -183,7 +183,7 @@ const acceptedSync = ({ acceptedSyncMs }: LocatedAccount): string | null =>
 
 const stepOf = (account: LocatedAccount): string => (account.kind === "" ? "-" : stepText({ ...account, trouble: "" }));
 
-/** Says which stamps still delete what they had of the accounts. */
+/** Returns lines about stamps that still delete data of removed accounts. */
 export const removalLines = (accounts: readonly LocatedAccount[]): string[] =>
   accounts.flatMap(({ name, removals }) =>
     removals.map(({ stamp, rows, bytesLeft, rangesLeft, trouble }) => {
@@ -221,7 +221,7 @@ export function geoFacts(account: LocatedAccount) {
     trouble,
     /** Last Sync Time that a forced failover under way began with. */
     acceptedSync: acceptedSync(account),
-    /** Stamps that still delete what they had of the account. */
+    /** Stamps that still delete the account's data. */
     removals: removalFacts(account),
     ...shippingFacts(account),
   };

@@ -64,7 +64,7 @@ export async function operate(
 }
 
 interface Watched {
-  /** The account without the operation, or as it was when that was enough. */
+  /** Account without the operation, or as it was when the wanted state was reached. */
   readonly account: LocatedAccount;
   /** The last trouble that the operation had; empty: none was seen. */
   readonly trouble: string;
@@ -97,7 +97,7 @@ async function watch(
   }
 }
 
-/** Step of the operation under way, and what it waits for; empty if none is under way. */
+/** Returns the step of the operation under way and what it waits for; empty: none is under way. */
 export function stepText({ kind, step, givenUp, trouble }: LocatedAccount): string {
   if (kind === "") return "";
   return `${kind}, ${step}${givenUp ? ", taken back" : ""}${trouble === "" ? "" : `: ${trouble}`}`;

@@ -1,10 +1,10 @@
 /** Certain knowledge about a process. No answer in time is not knowledge: the process, its machine, the network or this command may be busy. */
 import type { ProcessFacts, StampFacts } from "./facts.ts";
 
-/** States that the supervisor tells of a process that it has seen end. */
+/** States in which the supervisor has seen a process end. */
 const downStates: readonly string[] = ["down", "restarting"];
 
-/** True if the supervisor, which has seen the process end, says that it does not run. */
+/** True if the supervisor saw the process end and says that it does not run. */
 export const isToldDown = ({ answer, pid, state }: ProcessFacts): boolean =>
   answer === undefined && pid === null && downStates.includes(state);
 
@@ -30,7 +30,7 @@ export const isAskerAtFault = ({ processes, asker }: StampFacts): boolean =>
   processes.some(({ absence }) => absence === "refused" || (absence === "late" && asker.isMute)) &&
   processes.every(({ answer }) => answer === undefined);
 
-/** Silent processes and the share of all that make one finding about all of them. */
+/** Number of silent processes, and their share of all, from which on they are one finding. */
 const manySilent = 3;
 const manySilentShare = 0.5;
 
@@ -40,7 +40,7 @@ export function silentTogether({ processes }: Pick<StampFacts, "processes">): re
   return late.length >= manySilent && late.length >= manySilentShare * running.length ? late : [];
 }
 
-/** Hosts of a topology that answer nothing at all, with their processes. */
+/** Returns the hosts of a topology none of whose processes answers. */
 export function awayHosts({ processes }: StampFacts): ReadonlyMap<string, readonly ProcessFacts[]> {
   const byHost = Map.groupBy(
     processes.filter(({ host }) => host !== undefined),

@@ -20,9 +20,9 @@ import type {
 /** A copy of the metadata on an extent node. */
 export interface MetadataCopy {
   readonly node: string;
-  /** Where it lies, on this machine or in the node's container. */
+  /** Path of the copy, on this machine or in the node's container. */
   readonly path: string;
-  /** Transaction that it goes up to: the higher, the newer. */
+  /** Number of the last transaction in the copy: the highest is the newest copy. */
   readonly version: number;
   /** Wall time of the lock service, in milliseconds since 1970. */
   readonly takenAtMs: number;
@@ -32,7 +32,7 @@ export type RoleFacts = Readonly<Record<string, unknown>>;
 
 /** Answer of a process about itself. */
 export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "state" | "ready" | "waitingFor"> {
-  /** Formats and protocols that it reads and writes; absent from a release before feature levels. */
+  /** Formats and protocols that the process reads and writes; absent: it is of a release before feature levels. */
   readonly versions?: ProcessVersions | undefined;
   readonly uptimeMs: number;
   /** How far the wall clock of its machine is ahead of ours, in milliseconds; undefined where it does not say. */
@@ -47,7 +47,7 @@ export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "stat
 export interface ProcessFacts extends ProcessStatus {
   /** Answer of the process; undefined: none before the deadline. */
   readonly answer: ProcessAnswer | undefined;
-  /** Why there is no answer, in words; empty if there is one. */
+  /** Reason why the process did not answer; empty: it did. */
   readonly silence: string;
   /** Kind of the silence; undefined if there is an answer. */
   readonly absence: Absence | undefined;
@@ -80,7 +80,7 @@ export interface CommandPlace {
   readonly compose: string;
   /** Process whose container asks. */
   readonly container: string;
-  /** Services of the compose file, by the name of their process, where the two differ. */
+  /** Names of compose services that differ from the name of their process. */
   readonly services: Readonly<Record<string, string>>;
   /** Options with which a command reaches the location service, e.g. ` --data /srv/two`; empty if they are not known. */
   readonly location: string;
@@ -136,7 +136,7 @@ export interface SetUpFacts {
 
 export interface TlsFacts {
   readonly certificate: string;
-  /** When it ends, in milliseconds since 1970; undefined if it can't be read. */
+  /** End of the certificate, in milliseconds since 1970; undefined: it can't be read. */
   readonly endsAtMs: number | undefined;
   /** Reason why the certificate can't be read; empty: it can. */
   readonly problem: string;

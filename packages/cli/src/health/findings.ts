@@ -41,7 +41,7 @@ export function findingsOf(facts: StampFacts): Finding[] {
 /** Findings that a container is started again for. */
 const startedAgain: readonly Code[] = ["process-down", "node-down", "lock-service-away"];
 
-/** Writes what helps so that it reaches this stamp. */
+/** Writes the commands of a finding so that they reach this stamp. */
 function withPlace(found: Finding, { processes, place }: StampFacts): Finding {
   const process = processes.find(({ name }) => name === found.subject);
   const host = found.code === "host-away" ? found.subject : process?.host;
@@ -53,7 +53,7 @@ function withPlace(found: Finding, { processes, place }: StampFacts): Finding {
 export interface Health {
   /** How the stamp is, in one sentence. */
   readonly sentence: string;
-  /** `stopped`: requests are refused or wait; `danger`: data may be lost; `degraded`: a person should act; `unknown`: too few answered to say. */
+  /** State of the stamp. `stopped`: requests are refused or wait; `danger`: data may be lost; `degraded`: a person should act; `unknown`: too few answered. */
   readonly state: "healthy" | "degraded" | "unknown" | "danger" | "stopped";
   readonly findings: readonly Finding[];
 }

@@ -200,7 +200,7 @@ function absenceOf({ code, details }: Failure): Absence {
   return details?.listens === "no" ? "gone" : "late";
 }
 
-/** How far a clock is ahead for certain: it said `wallMs` at some time between two looks at ours. */
+/** Returns how far a clock is certainly ahead: it showed `wallMs` at some time between two looks at this one. */
 function aheadOf(wallMs: number, sentMs: number, gotMs: number): number {
   if (wallMs > gotMs) return wallMs - gotMs;
   return wallMs < sentMs ? wallMs - sentMs : 0;

@@ -9,7 +9,7 @@ import type { CommandPlace } from "./facts.ts";
 
 /** A command in a text: until a mark, two spaces or the end. What follows it in a sentence needs a mark before it (say.test.ts). */
 const ending = /((?:[^\s;,&()→`|<.:]|[.:](?=\S)|[^\S\n](?!\s))*[^\s;,&()→`|<.:])/;
-/** The command as texts name it. The package is built with `stamp` here, as in all texts. */
+/** Returns the command as texts name it. The package is bundled with `stamp` here, as in all texts. */
 export const ourName = "./stamp";
 export const ourCommand = new RegExp(
   `(?<![\\w./-])${ourName.replace(".", "\\.")} (?=(?:${topLevelWords.join("|")})\\b)${ending.source}`,

@@ -88,7 +88,7 @@ function ageText(ms: number): string {
   return ms >= 120_000 ? `${Math.floor(ms / 60_000)} min` : seconds(Math.max(ms, 0));
 }
 
-/** Where a stamp has its metadata: in the folder of one lock service, in those of several, or in etcd. */
+/** Stores that a copy can be restored into: one lock service, several that replicate, or etcd. */
 export type CopyTarget = "alone" | "replicated" | "etcd";
 
 /**

@@ -20,7 +20,7 @@ import type { SetUpFacts, TlsFacts } from "./facts.ts";
 /** Mode bits of everybody but the owner. */
 const others = 0o077;
 
-/** `running`: names of the processes of the cluster; undefined if the supervisor tells nothing. */
+/** `running`: names of the running processes; undefined: the supervisor says nothing. */
 export function setUpFacts(config: ClusterConfig, running: readonly string[] | undefined): SetUpFacts {
   const { dataDir, httpBind, internalBind, copies, minCopies, extentNodes, faultDomains } = config;
   const known = recordOf(dataDir);

@@ -12,14 +12,14 @@
 import type { MasterKeyState } from "@stamp/ports-node";
 import { CommandError } from "../exit.ts";
 
-/** How a partition server stands to the master keys, as it told a moment ago. */
+/** State of the master keys at a partition server, as it told a moment ago. */
 export interface KeyHolder {
   readonly name: string;
-  /** `down`: it does not run, and reads the files when it starts. */
+  /** State of the process. `down`: it does not run, and reads the files when it starts. */
   readonly state: "answers" | "silent" | "down";
   /** Ids of what it opens with, the one that it seals with first; undefined: it is of a release that does not look at its files. */
   readonly ids: readonly string[] | undefined;
-  /** Why it can't read its files, or why it does not answer. */
+  /** Reason why the process can't read its files, or does not answer. */
   readonly problem: string;
 }
 

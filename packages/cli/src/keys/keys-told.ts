@@ -2,11 +2,11 @@
 import { factAt, numberAt, type RoleFacts } from "../health/facts.ts";
 
 export interface MasterKeysTold {
-  /** Ids of what it opens with, the one that it seals with first; none: it has no master key. */
+  /** Ids of the keys that open, the one that seals first; empty: there is no master key. */
   readonly ids: readonly string[];
   /** When the file of the current key was written, in milliseconds since 1970; undefined if the key is in no file. */
   readonly madeMs: number | undefined;
-  /** Why its files can't be used; empty if they can. */
+  /** Reason why the key files can't be used; empty: they can. */
   readonly problem: string;
 }
 

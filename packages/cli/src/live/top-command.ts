@@ -61,7 +61,7 @@ async function show(moment: Moment, json: boolean): Promise<void> {
   else showOnScreen(topText(moment, screen.rows), screen);
 }
 
-/** A front-end that does not answer, or is of a release before these counts, is missing. */
+/** Returns counts of all front-ends, without those that do not answer or are of a release before such counts. */
 async function countsOf({ processes }: StampFacts, transport: ReturnType<typeof ownTransport>): Promise<Counts> {
   const frontEnds = processes.filter(({ role, answer }) => role === "front-end" && answer !== undefined);
   const answers = await Promise.all(

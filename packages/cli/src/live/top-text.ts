@@ -35,7 +35,7 @@ export interface Counts {
   readonly byFrontEnd: ReadonlyMap<string, ReadonlyMap<string, AccountCounts>>;
 }
 
-/** Rows of a part of the screen that has no bound by its size. */
+/** Bound of the rows in a part of the screen without one by size. */
 const rowsMax = 20;
 const none: AccountCounts = { requests: 0, clientErrors: 0, serverErrors: 0, tookMs: 0 };
 const names = Object.keys(none) as (keyof AccountCounts)[];
@@ -71,7 +71,7 @@ export function accountLoads(before: Counts | undefined, now: Counts): AccountLo
     .toSorted((one, other) => other.requestsPerSecond - one.requestsPerSecond);
 }
 
-/** `rows`: lines that there is room for. */
+/** `rows`: number of lines on the screen. */
 export function topText(moment: Moment, rows: number): string {
   const { snapshot } = moment;
   const head = headLines(snapshot);
@@ -86,7 +86,7 @@ export function topText(moment: Moment, rows: number): string {
   return lines.map(printable).join("\n");
 }
 
-/** Each list has an empty line, a title, and the heads of its columns. */
+/** Number of lines above a list: an empty one, a title, the heads of columns. */
 const headsOfPart = 3;
 
 /** Lines for each of the lists: all that fit, and fewer of the longest ones. */

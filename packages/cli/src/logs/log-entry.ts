@@ -15,7 +15,7 @@ export interface LogEntry {
   readonly message: string;
   /** Other fields of the line, by name. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** The line as it stands in the file, if it is JSON. */
+  /** Line of the file, if it is JSON. */
   readonly json: string | undefined;
 }
 

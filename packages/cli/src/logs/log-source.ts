@@ -60,7 +60,7 @@ export class LogSource {
   #file: OpenFile | undefined;
   #partial = "";
   #untimed: UntimedEntry[] = [];
-  /** True if a file may have come and gone between two reads, with its lines. */
+  /** True if a file with its lines may have appeared and gone between two reads. */
   mayHaveMissed = false;
 
   constructor({ folder, name, sinceMs = 0, looks = realLooks }: LogSourceOptions) {
@@ -171,7 +171,7 @@ export class LogSource {
     this.#untimed = [];
   }
 
-  /** `left`: nothing is appended to the file any more, so its last line needs no end. */
+  /** `left`: true if nothing is appended to the file any more, so that its last line needs no end. */
   #atEnd(file: OpenFile, left: boolean): LogEntry[] {
     const entries: LogEntry[] = [];
     if (left && this.#partial !== "") {

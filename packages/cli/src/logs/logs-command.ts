@@ -74,7 +74,7 @@ async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void>
   if (shown === 0) warn(`stamp: no line in ${folder.logs} is as asked for (${logs.sources.length} logs were read)`);
 }
 
-/** The logs of a folder, those that appear later among them. */
+/** Logs of a folder, also those that appear later. */
 class Logs {
   readonly #folder: DataFolder;
   readonly #wanted: readonly string[];

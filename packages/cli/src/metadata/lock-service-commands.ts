@@ -25,7 +25,7 @@ export interface ToldMember {
   /** True if the member counts in a majority. */
   readonly standing: boolean;
   readonly caughtUp: boolean;
-  /** Number of entries of the log that it has not acknowledged. */
+  /** Number of log entries that the member has not acknowledged. */
   readonly behind: number;
 }
 

@@ -12,13 +12,13 @@ export interface MigratedStore {
   readonly keys: number;
   /** Where the store that was given up lies now. */
   readonly aside: string;
-  /** Folder with what was in etcd before, if it was replaced. */
+  /** Folder that holds the former content of etcd, if it was replaced. */
   readonly replaced?: string | undefined;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `environment`: as the lock service has it, with the settings of etcd. */
+/** `environment`: variables of the lock service, with the settings of etcd. */
 export async function migrateStore(environment: Environment, to: MetadataPlace, replace: boolean): Promise<MigratedStore> {
   const config = settingsOf(environment);
   const dataDir = resolve(config.dataDir);

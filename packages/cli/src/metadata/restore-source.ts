@@ -43,7 +43,7 @@ export interface Survived extends LockServiceFolder {
 
 export interface RestoreSource {
   readonly about: About;
-  /** Name of the lock service whose store it is; undefined: it is a copy. */
+  /** Name of the lock service whose store is restored; undefined: a copy is. */
   readonly member?: string;
   withSnapshot<T>(work: (snapshot: OpenedSnapshot) => Promise<T>, tellProgress: TellProgress): Promise<T>;
 }

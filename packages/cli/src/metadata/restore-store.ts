@@ -58,7 +58,7 @@ export interface Restored extends About {
 
 type Note = Omit<Restored, "wentOn" | "aside"> & { readonly asideName: string };
 
-/** `step` is called before each change, with what it is. */
+/** Restores a store; `step` is called with a text before each change. */
 export async function restoreStore(
   plan: RestorePlan,
   tellProgress: TellProgress = () => {},
@@ -103,7 +103,7 @@ class Restore {
       throw new CommandError(`${join(folder, there)} is there: give --replace to move it aside`);
   }
 
-  /** Chooses what is restored, and makes the new store of it. */
+  /** Chooses the source of the restore, and makes the new store from it. */
   async #prepared(first: LockServiceFolder | undefined): Promise<Note> {
     const { file, places, members } = this.#plan;
     const given = file === undefined ? undefined : await sourceAt(file, this.#tellProgress);
@@ -183,7 +183,7 @@ class Restore {
 /** Store and mark of the restored store, below the folder of the first lock service. */
 const newPaths = [join("stores", metadataStoreName), join("files", markPath(metadataStoreName))] as const;
 
-/** Returns what a restore replaces in the folder of a lock service, as paths below it. */
+/** Returns the paths that a restore replaces in the folder of a lock service. */
 function replacedIn(folder: string): string[] {
   const named = (part: string, isReplaced: (name: string) => boolean): string[] =>
     existsSync(join(folder, part))

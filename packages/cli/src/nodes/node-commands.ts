@@ -136,7 +136,7 @@ async function addNodeNow(command: Command, name: string | undefined): Promise<P
   });
 }
 
-/** Says what it waits for. `again`: the command that waits on. */
+/** Prints what the drain waits for; `again`: command that goes on waiting. */
 export function untilEmpty(inspector: StampInspector, nodeId: string, again: string): Promise<NodeInfo> {
   const about = {
     what: `${nodeId} is being emptied`,

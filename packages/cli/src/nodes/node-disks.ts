@@ -13,7 +13,7 @@ interface ClassFacts {
   readonly waitedMsMax: number;
 }
 
-/** Facts as an extent node tells them (`DiskQueue.facts`). */
+/** Facts about a disk, as an extent node tells them (`DiskQueue.facts`). */
 export type DiskFacts = Readonly<Record<(typeof classes)[number], ClassFacts>> & {
   readonly inHand: number;
   readonly queued: number;

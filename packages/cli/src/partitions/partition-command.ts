@@ -146,7 +146,7 @@ function addCollect(make: (name: string, about: string) => Command): void {
   });
 }
 
-/** Asks the server of a range how far it is, again and again; returns what ends that. */
+/** Asks the server of a range for its progress again and again. Returns a function that ends it. */
 function tellCollecting(inspector: StampInspector, transport: Transport, rangeId: string, tellProgress: TellProgress): () => void {
   const ask = async (): Promise<void> => {
     const { serverAddress = "" } = (await inspector.ranges()).find((range) => range.rangeId === rangeId) ?? {};
@@ -188,7 +188,7 @@ function answered<T>(answer: Outcome<T>): T {
   throw new CommandError(`${answer.failure.message}${whatNext(answer.failure)}`);
 }
 
-/** The manager that was asked is gone, or does not lead any more: what it began is recorded. */
+/** Failures after which the asked manager is gone or leads no more: what it began is recorded. */
 const lost: ReadonlySet<FailureReason> = new Set(["connectFailed", "connectionLost", "timeout", "notLeader", "stopping"]);
 /** Failures of a range that is on its way to another server. */
 const between: ReadonlySet<FailureReason> = new Set(["wrongPartition", "partitionLoading", "leaseLost"]);

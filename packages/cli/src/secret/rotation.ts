@@ -8,14 +8,14 @@
 import type { RotationState } from "@stamp/ports-node";
 import { CommandError } from "../exit.ts";
 
-/** How a process stands to the secret, as it told a moment ago. */
+/** State of the secret at a process, as it told a moment ago. */
 export interface ProcessSecret {
   readonly name: string;
-  /** `down`: it does not run, and reads the files when it starts. */
+  /** State of the process. `down`: it does not run, and reads the files when it starts. */
   readonly state: "answers" | "silent" | "down";
   /** Ids of the secrets that the process accepts, the one that it uses first. */
   readonly ids: readonly string[];
-  /** Why it can't read its files, or why it does not answer. */
+  /** Reason why the process can't read its files, or does not answer. */
   readonly problem: string;
 }
 

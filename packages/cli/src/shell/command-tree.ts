@@ -21,7 +21,7 @@ export interface OptionNode {
   readonly about: string;
   /** Kind of value that the option takes. */
   readonly value: "none" | "optional" | "required";
-  /** Values that it takes; empty if they can't be listed. */
+  /** Values that the option takes; empty: they can't be listed. */
   readonly words: readonly string[];
 }
 

@@ -24,7 +24,7 @@ import { configOf, flaggedConfig } from "../context.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 
 export interface OneStamp {
-  /** Name at the location service, and of its folder. */
+  /** Name of the stamp at the location service, and of its folder. */
   readonly name: string;
   readonly location: string;
   readonly config: ClusterConfig;
@@ -139,12 +139,12 @@ export function rememberSeveral({ dataDir, stamps, location }: SeveralStamps): v
   renameSync(`${path}.new`, path);
 }
 
-/** Address of the location service, and the file with its secret. */
+/** Returns the address of the location service and the file with its secret. */
 export function locationIn({ location }: SeveralStamps): { readonly at: string; readonly secretFile: string } {
   return { at: `${location.bind}:${location.port}`, secretFile: join(location.dataDir, "cluster-secret") };
 }
 
-/** All data folders of the processes, in the order in which they stop. */
+/** Returns all data folders of the processes, in the order in which they stop. */
 export const foldersOf = ({ stamps, location }: SeveralStamps): string[] => [
   ...stamps.map(({ config }) => config.dataDir),
   location.dataDir,

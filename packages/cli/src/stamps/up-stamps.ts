@@ -148,7 +148,7 @@ async function addAll(several: SeveralStamps, endMs: number): Promise<void> {
   }
 }
 
-/** The location service reads the stamp's own file, so that a rotation of the secret reaches it. */
+/** Links the stamp's secret into the location service's folder, so that a rotation reaches both. */
 function linkSecret({ location }: SeveralStamps, { name, config }: OneStamp): void {
   const folder = stampSecretsIn(location.dataDir);
   const path = join(folder, name);

@@ -17,7 +17,7 @@ export interface Latency {
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** Where among the facts of a role its histograms lie, and what they are called here. */
+/** Paths of the histograms among the facts of a role, and their names here. */
 const places: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "front-end": { took: "blob", "queue.took": "queue", "table.took": "table", "file.took": "file", "dfs.took": "dfs" },
   "partition-server": { took: "" },
@@ -34,7 +34,7 @@ export function latenciesOf(role: string, process: string, facts: Facts): Latenc
   );
 }
 
-/** It, or what lies in it by the values of labels. */
+/** Returns the histogram at a path, or those below it by their labels. */
 function found(fact: unknown, what: string): Omit<Latency, "process">[] {
   if (typeof fact !== "object" || fact === null) return [];
   if (!("recent" in fact)) return Object.entries(fact).flatMap(([label, inner]) => found(inner, `${what} ${label}`.trim()));

@@ -60,7 +60,7 @@ async function shownStamp(config: ClusterConfig): Promise<ShownStamp> {
   };
 }
 
-/** A process that does not answer is shown as what is known of it, never as down. */
+/** Words for silent processes, which are never shown as down. */
 const silentStates = { gone: "not listening", refused: "unknown: refuses our secret", late: "unknown: no answer" };
 
 /** State of a process that is down: the supervisor's word, or, where none has seen the process end, `down` and how a container is started. */
@@ -69,7 +69,7 @@ function downState({ name, state, absence }: ProcessFacts, place: CommandPlace):
   return place.dataDir === inContainers ? `down; ${commandsAt(startAgain(name), place)}` : "down";
 }
 
-/** The processes as they answered themselves: what the supervisor saw last may be over. */
+/** Returns the processes by their own answers: what the supervisor saw may be over. */
 export function statusOf(facts: StampFacts): ClusterStatus {
   const processes = facts.processes.map((each) => {
     const { answer, silence: _silence, absence, ...process } = each;
@@ -159,7 +159,7 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
   );
 }
 
-/** More are told in sum, besides those that are not served. */
+/** Number of ranges that are shown one by one; of more, those that are not served are. */
 const rangesShownMax = 50;
 
 /** For a page that tells of everything: each range while there are few, else how many of each table every server has. */
@@ -194,7 +194,7 @@ export const loadCells = (load: Omit<ServerLoad, "processors" | "rowBytes" | "$t
   bytesText(Math.round(load.bytesOutPerSecond)),
 ];
 
-/** Load over the last 10 s, as the partition manager heard it. */
+/** Returns a table of partition servers with their load over the last 10 s. */
 export function serverTable(view: Pick<StampView, "servers">): string {
   return table(
     ["SERVER", "ADDRESS", "STATE", "RANGES", "CPU", ...loadHeads, "ROW BYTES"],

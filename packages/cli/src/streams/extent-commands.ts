@@ -169,7 +169,7 @@ interface ShownFragment {
   readonly state: string;
 }
 
-/** Asks each node for the fragment that the record places on it. Empty if the extent is not coded. */
+/** Asks each node for the fragment that the record places there; empty: the extent is not coded. */
 async function fragmentsOf({ location, coded, fragmentNodeIds }: ExtentInfo, transport: Transport): Promise<ShownFragment[]> {
   const extentId = location?.extentId ?? 0n;
   return Promise.all(

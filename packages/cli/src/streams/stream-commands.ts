@@ -120,7 +120,7 @@ function parseEdits(file: string) {
   }
 }
 
-/** Makes the change and shows the stream as it is then. */
+/** Makes a change and shows the stream afterwards. */
 async function change(command: Command, name: string, work: (inspector: StampInspector) => Promise<unknown>): Promise<void> {
   const stat = await inspect(command, async (inspector) => {
     await work(inspector);

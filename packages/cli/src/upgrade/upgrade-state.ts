@@ -7,9 +7,9 @@ import type { ProcessAnswer, StampFacts } from "../health/facts.ts";
 
 export interface InTheWay {
   readonly process: string;
-  /** Release of its program; empty if the process does not answer, or does not say. */
+  /** Release of the process; empty: it does not answer or does not say. */
   readonly release: string;
-  /** Highest feature level that it knows; undefined if the process does not answer. */
+  /** Highest feature level that the process knows; undefined: it does not answer. */
   readonly knows: number | undefined;
   readonly why: string;
 }

@@ -74,7 +74,7 @@ const inContainers: Readonly<Record<string, string>> = {
   "drill-relay": "packages/drills/src/compose/relay.ts",
 };
 
-/** Name of the library of the installed package, beside its programs. */
+/** Name of the library in the installed package, beside the programs. */
 export const libraryProgram = "library";
 
 /** Programs of the installed package. */
@@ -118,7 +118,7 @@ export function contentIn(root: string): (file: string) => string | undefined {
 
 export const sha256Of = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
 
-/** True if each file is there, can be read and has its size; with `digests`, also its content. */
+/** True if each file exists, can be read and has its size; with `digests`, also its content. */
 export function isWhole(folder: string, outputs: readonly Output[], look: "sizes" | "digests"): boolean {
   try {
     return outputs.every(({ name, bytes, sha256 }) => {
@@ -141,7 +141,7 @@ function fresh(root: string, look: "sizes" | "digests"): Fresh | undefined {
   return made !== undefined && isWhole(made.folder, made.outputs, look) ? made : undefined;
 }
 
-/** Returns the bundle of the sources as they are now, by its manifest alone. */
+/** Returns the bundle of the present sources, by its manifest alone. */
 function madeOfPresentSources(root: string): Fresh | undefined {
   try {
     const { digest, files, outputs } = JSON.parse(readFileSync(manifestIn(root), "utf8")) as Manifest;
@@ -186,7 +186,7 @@ export function sourceProgramOf(root: string, program: string): StartedProgram {
   return { path: programFileOf(root, program), compiled, bundle: undefined };
 }
 
-/** Makes this process start the program from its source while the bundle is this one. */
+/** Makes this process start the program from source while this bundle is there. */
 export function distrust({ path }: StartedProgram): void {
   trusted.set(path, false);
 }

@@ -47,7 +47,7 @@ const programs = [...roles, "location-service", "supervisor"];
 const installedMark = "node_modules/.stamp-set-up";
 const installedOf = ["pnpm-lock.yaml", "pnpm-workspace.yaml", ".npmrc"];
 
-/** Files that decide how a bundle is made, where the repository has them. */
+/** Files that decide how a bundle is made, by their paths in the repository. */
 const makers = ["bundle.ts", "make-bundle.ts", "options.ts"].map((name) => `packages/cluster/src/bundle/${name}`);
 
 /** Names of folders and files that a process has under way. */
@@ -115,7 +115,7 @@ export function makeFolders(root: string): void {
 
 const underWayName = (what = ""): string => `.${what}${process.pid}-${randomBytes(4).toString("hex")}`;
 
-/** Removes what processes had under way when they were ended. */
+/** Removes unfinished files of processes that were ended. */
 function removeLeftOvers(root: string): void {
   for (const name of readdirSync(bundlesIn(root))) {
     const pid = Number(underWay.exec(name)?.[1]);
@@ -128,7 +128,7 @@ function removeLeftOvers(root: string): void {
   }
 }
 
-/** Removes what may belong to another user, who then removes it. */
+/** Removes a file. One that belongs to another user stays, until that user removes it. */
 function remove(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
@@ -142,7 +142,7 @@ function manifestsIn(root: string): string[] {
   return folders.map((folder) => `${folder}/package.json`);
 }
 
-/** Gives the bundle in `folder` its name. False if a source has changed meanwhile. */
+/** Gives the bundle in `folder` its name; false: a source has changed meanwhile. */
 function publish(root: string, folder: string, contents: ReadonlyMap<string, string>): boolean {
   const files = [...contents.keys()].sort();
   const digest = digestOf(files, (file) => contents.get(file)) as string;
@@ -178,7 +178,7 @@ function publish(root: string, folder: string, contents: ReadonlyMap<string, str
   return true;
 }
 
-/** Makes the files of a bundle readable for every user and lets them reach the disk. Returns them. */
+/** Makes the files of a bundle readable for every user and syncs them. Returns them. */
 function finish(folder: string): Output[] {
   const outputs = readdirSync(folder)
     .sort()

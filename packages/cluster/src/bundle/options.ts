@@ -45,11 +45,11 @@ export const programOptions = (root: string, rootFromProgram: string): BuildOpti
 });
 
 export interface SourceHooks {
-  /** Takes each source as it was read, by its path below the root. */
+  /** Takes each source, as it was read, by its path below the root. */
   readonly onRead: (file: string, content: string) => void;
-  /** Returns what esbuild is given in place of it. */
+  /** Returns the text that esbuild gets in place of the source's. */
   readonly textOf?: (file: string, content: string) => string;
-  /** Returns the folder below `stampRoot` that stands for the folder of a source which asks for its own. */
+  /** Returns the folder below `stampRoot` that a source gets when it asks for its own. */
   readonly folderOf?: (file: string) => string;
 }
 

@@ -26,7 +26,7 @@ export interface LocationSupervisorOptions {
 /** Time between two questions to each process, in milliseconds. */
 const pollMs = 250;
 const askTimeoutMs = 1_500;
-/** Longest wait for the end of processes that were killed, and then for the ports that they had. */
+/** Longest wait for the end of killed processes, and then for their ports, in milliseconds. */
 const leftOversGoneMs = 10_000;
 
 export class LocationSupervisor implements Controlled {

@@ -13,7 +13,7 @@ import type { StartedProcess } from "../plan.ts";
 import { secretFilesOf } from "../secret-files.ts";
 
 export const locationConfigSchema = z.strictObject({
-  /** Folder of both processes, their logs and the secret that they prove to each other. */
+  /** Folder of both processes, their logs and their common secret. */
   dataDir: z.string().min(1),
   /** Address that all ports are opened on. */
   bind: z.string().min(1),

@@ -27,7 +27,7 @@ const native = { "@node-rs/crc32": "packages/ports-node", "classic-level": "pack
 /** Declarations of the library. */
 const typesFile = "stamp-storage.d.ts";
 
-/** Folder for what packages look for beside their code. */
+/** Folder for files that packages look for beside their code. */
 const beside = "beside";
 
 /** Guides and messages name the launcher of the repository, which the package has none of. */
@@ -35,7 +35,7 @@ const named = (text: string): string => text.replaceAll(/(?<![\w.])\.\/stamp(?=[
 
 const isOurs = (file: string): boolean => !file.includes("node_modules/");
 
-/** `npm`: native code is in packages that npm installs. `image`: everything is inside, for the system that makes it. */
+/** Form of the programs. `npm`: native code is in packages that npm installs. `image`: all is inside, for one system. */
 export type Form = "npm" | "image";
 
 /** Makes the package in the folder, which is empty. Returns the packages of others whose code is in it. */

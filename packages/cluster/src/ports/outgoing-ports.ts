@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 export interface SystemPorts {
   /** First and last port of outgoing connections; undefined where the system does not say. */
   readonly range: readonly [number, number] | undefined;
-  /** Ports that outgoing connections never get, as the system lists them: `41000-41299,50000`. */
+  /** Ports that outgoing connections never get, as Linux writes them: `41000-41299,50000`. */
   readonly reserved: string;
 }
 

@@ -13,7 +13,7 @@ export interface TakenPort {
   readonly holder: string | undefined;
 }
 
-/** `waitMs`: how long ports are waited for. The kernel frees those of a killed process some time after its end. */
+/** `waitMs`: longest wait for the ports. The kernel frees those of a killed process some time after its end. */
 export async function takenPorts(host: string, wanted: ReadonlyMap<number, string>, waitMs = 0): Promise<TakenPort[]> {
   const endMs = performance.now() + waitMs;
   const busy: [number, string][] = [];

@@ -12,7 +12,7 @@ import { StartError } from "../start-error.ts";
 export class FolderNotes {
   readonly #refused = new Map<string, string>();
 
-  /** Notes that are not written yet, each with its reason in words. */
+  /** Reasons why notes are not written yet, in words. */
   get problems(): readonly string[] {
     return [...this.#refused].map(([what, why]) => `${what}: ${why}`);
   }

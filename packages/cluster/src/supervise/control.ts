@@ -28,7 +28,7 @@ export type ControlRequest =
 
 export type ControlAnswer = { readonly ok: true; readonly status: ClusterStatus } | { readonly ok: false; readonly message: string };
 
-/** A supervisor as its control server commands it. */
+/** Supervisor, as its control server commands it. */
 export interface Controlled {
   readonly folder: { readonly control: string };
   status(): ClusterStatus;
@@ -53,7 +53,7 @@ export class ControlServer {
   #reached: ReachedPath | undefined;
   #looking: NodeJS.Timeout | undefined;
 
-  /** `onStop` is called when somebody asked for it; the answer goes out when it resolved. */
+  /** `onStop` is called at a request to stop; the answer is sent when it has resolved. */
   constructor(supervisor: Controlled, onStop: () => Promise<void>) {
     this.#path = supervisor.folder.control;
     this.#makeServer = () =>
@@ -69,7 +69,7 @@ export class ControlServer {
     this.#server = this.#makeServer();
   }
 
-  /** The socket is made again if somebody removes it. */
+  /** Listens at a socket, which is made again if somebody removes it. */
   async listen(): Promise<void> {
     await this.#listen();
     this.#looking = setInterval(() => {

@@ -10,7 +10,7 @@ import { StartError } from "../start-error.ts";
 import type { ClusterStatus } from "../status.ts";
 import { control } from "./control.ts";
 
-/** Resolves when it takes commands; throws StartError with what it said when it could not start. */
+/** Starts a supervisor in the background. Resolves when it takes commands; throws StartError with its error text. */
 export function detach(config: ClusterConfig, root: string, initialise = false): Promise<ClusterStatus> {
   const environment = { STAMP_CLUSTER: JSON.stringify(config), STAMP_CLUSTER_INIT: String(initialise) };
   return startDaemon(config.dataDir, root, environment);
@@ -21,7 +21,7 @@ export function detachLocation(config: LocationConfig, root: string): Promise<Cl
   return startDaemon(config.dataDir, root, { STAMP_LOCATION: JSON.stringify(config) });
 }
 
-/** The daemon exits with this code when it has told why it can't start. */
+/** Exit code of a daemon that has told why it can't start. */
 export const toldExitCode = 69;
 
 async function startDaemon(dataDir: string, root: string, environment: Readonly<Record<string, string>>): Promise<ClusterStatus> {

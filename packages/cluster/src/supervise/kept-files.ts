@@ -25,7 +25,7 @@ export class KeptSecret {
     this.#path = config.clusterSecretFile === undefined ? secretFilesOf(config).current : undefined;
   }
 
-  /** Remembers the secret, or writes it again. Throws what the system refuses. */
+  /** Remembers the secret, or writes it again. Throws errors of the file system. */
   look(): void {
     const path = this.#path;
     if (path === undefined) return;
@@ -42,7 +42,7 @@ export class KeptSecret {
   }
 }
 
-/** True if the file is not there, or what is in it is no secret. */
+/** True if the file is absent or holds no secret. */
 function isWithoutSecret(path: string): boolean {
   try {
     return secretsOf({ clusterSecretFile: path }).length === 0;

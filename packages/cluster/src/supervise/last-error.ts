@@ -3,7 +3,7 @@
  * caught. The supervisor tells it beside the exit code, which alone says nothing to a reader of `stamp status`.
  */
 
-/** A line with its stack; longer ones are not understood. */
+/** Bound of a line with its stack, in characters; longer ones are cut. */
 const heldMax = 16_000;
 const toldMax = 300;
 

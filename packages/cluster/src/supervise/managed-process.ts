@@ -13,7 +13,7 @@ import { LogFile } from "./log-file.ts";
 import { identityOf, type ProcessIdentity, signal } from "./process-identity.ts";
 
 const restartPauseMaxMs = 5_000;
-/** A process that ran so long did not die of its start. */
+/** Time after which a process has survived its start, in milliseconds. */
 const settledAfterMs = 10_000;
 const wrongConfigurationExitCode = 64;
 /** Signals by which others end a process. They say nothing about its program. */
@@ -64,7 +64,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
   #program: StartedProgram | undefined;
   #extraEnvironment: Readonly<Record<string, string>> = {};
   restarts = 0;
-  /** How it ended last, and why by its own words; empty when it never did. */
+  /** Exit of the last run with the reason that the process gave; empty: it never ended. */
   lastExit = "";
 
   constructor(plan: Plan, options: ManagedOptions<Plan>) {
@@ -93,7 +93,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     if (this.#child === undefined) this.#spawn();
   }
 
-  /** Starts it without what the last `start` added, when it has to be started again. */
+  /** Starts the process without the arguments that `start` added, if it has to be started again. */
   forgetExtra(): void {
     this.#extraEnvironment = {};
   }

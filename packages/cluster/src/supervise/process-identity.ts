@@ -30,7 +30,7 @@ export function isAlive({ pid, start }: ProcessIdentity): boolean {
   return process.platform !== "linux" || startOf(pid) === start;
 }
 
-/** Sends the signal if it is still the same process. */
+/** Sends a signal if the pid still belongs to the same process. */
 export function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
   if (!isAlive(identity)) return;
   try {

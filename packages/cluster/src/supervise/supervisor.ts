@@ -30,7 +30,7 @@ export interface SupervisorOptions {
   /** True to make a new stamp. Without a topology a new folder becomes one by itself; several hosts can't tell who is the first. */
   readonly initialise?: boolean;
   readonly onEvent?: (supervisor: Supervisor, name: string, event: ProcessEvent) => void;
-  /** Takes each line that a process writes, besides its log file. Undefined: lines go to the file only. */
+  /** Takes each line of a process, besides its log file; undefined: lines go to the file only. */
   readonly onLine?: (line: string) => void;
   /** Another supervisor has taken the folder. This one has killed its processes, and must end without touching the folder. */
   readonly onReplaced?: (by: SupervisorRecord) => void;
@@ -47,7 +47,7 @@ const pollWhileStartingMs = 100;
 const pollMs = 2_000;
 const askTimeoutMs = 1_500;
 const takenToldMax = 5;
-/** Longest wait for the end of processes that were killed, and then for the ports that they had. */
+/** Longest wait for the end of killed processes, and then for their ports, in milliseconds. */
 const leftOversGoneMs = 10_000;
 
 export class Supervisor {
@@ -73,7 +73,7 @@ export class Supervisor {
   #described = false;
   /** State of the master key's file when `#cluster` was written. */
   #describedWith = "";
-  /** State of the record's file when it was written. */
+  /** State of the record's file when this supervisor wrote it. */
   #recordState = "";
   readonly #secret: KeptSecret;
 
@@ -219,7 +219,7 @@ export class Supervisor {
     }
   }
 
-  /** A process of a topology has the ports of its name. */
+  /** Returns the slots of processes; in a topology the name gives the slot. */
   #slotsOf(processes: readonly PlannedProcess[]): Readonly<Record<string, number>> {
     return this.config.topology === undefined ? Object.fromEntries(processes.map(({ name, slot }) => [name, slot])) : {};
   }

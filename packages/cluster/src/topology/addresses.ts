@@ -11,7 +11,7 @@ export interface Addresses {
   readonly internalBind: string;
 }
 
-/** Name of the key, in a configuration file, a record, and (as STAMP_BIND and --bind) around them. */
+/** Key of releases before, in configuration files, records, STAMP_BIND and --bind. */
 export const olderKey = "bind";
 
 /** True if other machines can connect to a port at `address`. */

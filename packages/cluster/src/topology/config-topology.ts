@@ -8,7 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../start-error.ts";
 import { countsOf, readTopology, type Topology } from "./topology.ts";
 
-/** Keys whose relative paths are meant from the folder of the file that they stand in. */
+/** Keys whose relative paths count from the folder of the file that names them. */
 const pathKeys: readonly string[] = ["tlsCert", "tlsKey", "clusterSecretFile"];
 
 export interface GivenValues {

@@ -8,7 +8,7 @@ export const operatorName = "operator";
 
 export const peerFolder = ({ dataDir }: Pick<ClusterConfig, "dataDir">): string => join(dataDir, "cluster-certs");
 
-/** `name`: of the process, or `operatorName`. */
+/** `name`: name of the process, or `operatorName`. */
 export const peerFilesOf = (config: Pick<ClusterConfig, "dataDir">, name: string): PeerFiles => ({
   cert: join(peerFolder(config), `${name}.pem`),
   key: join(peerFolder(config), `${name}-key.pem`),

@@ -121,7 +121,7 @@ export interface NamedProcess {
   readonly role: RoleName;
   readonly number: number;
   readonly name: string;
-  /** Number of its ports: gRPC on portBase + 1000 + slot, readiness on portBase + 2000 + slot. */
+  /** Slot of the process: gRPC is on portBase + 1000 + slot, readiness on portBase + 2000 + slot. */
   readonly slot: number;
 }
 
@@ -155,7 +155,7 @@ export function readTopology(path: string): Topology {
   return parseTopology(value, path, linesOfWrittenJson(text));
 }
 
-/** `path`: where it stands, for errors; `lines`: the line of each value. Throws ConfigError. */
+/** `path`: name of the file, for errors; `lines`: line of each value. Throws ConfigError. */
 export function parseTopology(value: unknown, path: string, lines: ReadonlyMap<string, number> = new Map()): Topology {
   const parsed = topologySchema.safeParse(value);
   const wrong = parsed.success
@@ -175,7 +175,7 @@ export function parseTopology(value: unknown, path: string, lines: ReadonlyMap<s
   return parsed.data as Topology;
 }
 
-/** A wrong key of a record has its reason one level below. */
+/** Returns the text of a schema error; that of a record's key lies one level below. */
 const keyMessage = (issue: z.core.$ZodIssue): string =>
   issue.code === "invalid_key" ? (issue.issues[0]?.message ?? issue.message) : issue.message;
 

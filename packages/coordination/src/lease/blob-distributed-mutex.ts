@@ -19,7 +19,7 @@ export interface MutexOptions extends LeaseOptions {
   readonly name?: string;
 }
 
-/** A task's knowledge of the mutex that it runs under. */
+/** Mutex, as the task that runs under it sees it. */
 export interface HeldMutex extends HeldLease {
   /** Higher than that of every earlier holder. */
   readonly fencingToken: bigint;
@@ -36,7 +36,7 @@ export class BlobDistributedMutex {
   readonly #holder: LeaseHolder;
   readonly #onError: NonNullable<LeaseOptions["onError"]>;
 
-  /** `where`: container and name of the blob whose lease is the mutex. Both are created when they are missing. */
+  /** `where`: container and name of the blob whose lease is the mutex. The class creates both if they are missing. */
   constructor(where: { readonly container: ContainerClient; readonly blobName: string } | LeaseStore, options: MutexOptions = {}) {
     this.name = options.name ?? `${hostname()}/${process.pid}`;
     if (this.name === "" || this.name.length > 256) throw new UsageError("name must have 1 to 256 characters");
@@ -63,7 +63,7 @@ export class BlobDistributedMutex {
     }
   }
 
-  /** Returns who holds the mutex or held it last; undefined if nobody ever has. */
+  /** Returns the present or last holder of the mutex; undefined: there never was one. */
   async holder(signal?: AbortSignal): Promise<Leadership | undefined> {
     return await withTimeout(this.#holder.clock, requestMaxMs, signal, (each) => this.#store.read(each));
   }

@@ -72,7 +72,7 @@ export class LeaderElector extends EventEmitter<Events> {
     return (this.#mine?.remainingMs() ?? 0) > 0;
   }
 
-  /** Returns who leads or led last, as everybody sees it; undefined if nobody ever has. */
+  /** Returns the present or last leader, as everybody sees it; undefined: there never was one. */
   leader(signal?: AbortSignal): Promise<Leadership | undefined> {
     return this.#mutex.holder(signal);
   }

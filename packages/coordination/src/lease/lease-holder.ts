@@ -29,7 +29,7 @@ export interface LeaseOptions {
   readonly clock?: Clock;
 }
 
-/** A task's knowledge of the lease that it runs under. */
+/** Lease, as the task that runs under it sees it. */
 export interface HeldLease {
   /** Id of the lease for the conditions of writes to the leased blob. */
   readonly leaseId: string;

@@ -1,4 +1,4 @@
-/** The lease of one blob, as the holder of a lease uses it; the implementation over the Azure SDK. */
+/** Lease of one blob, with the implementation over the Azure SDK. */
 import type { BlockBlobClient, ContainerClient } from "@azure/storage-blob";
 import { LeaseBlobInUseError } from "../errors.ts";
 import { isLeaseHeld, isMissing } from "../storage/classify.ts";

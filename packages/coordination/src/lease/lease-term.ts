@@ -43,7 +43,7 @@ export class LeaseTerm {
   #renewing = false;
   #ended: string | undefined;
 
-  /** `sentMs`: when the request that acquired the lease was sent. */
+  /** `sentMs`: time at which the request that acquired the lease was sent. */
   constructor(options: LeaseTermOptions, sentMs: number) {
     this.#options = options;
     this.#endsMs = sentMs + options.durationMs - options.marginMs;

@@ -9,7 +9,7 @@ import { type Clock, sleep, systemClock, withTimeout } from "../time/clock.ts";
 import type { GlobalFlag } from "./global-flag.ts";
 
 export interface WaitOptions {
-  /** Aborting it rejects the wait with its reason. */
+  /** Signal whose abort rejects the wait with its reason. */
   readonly signal?: AbortSignal;
   /** Longest wait, in milliseconds; then it rejects with a DeadlineError. Default: none. */
   readonly deadlineMs?: number;

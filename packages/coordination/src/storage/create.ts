@@ -13,7 +13,7 @@ export async function inContainer<T>(container: ContainerClient, signal: AbortSi
   return await work();
 }
 
-/** Creates an empty blob, and its container, unless they are there. */
+/** Creates an empty blob, and its container, unless they exist. */
 export async function createEmptyBlob(container: ContainerClient, blob: BlockBlobClient, signal: AbortSignal): Promise<void> {
   try {
     await inContainer(container, signal, () => blob.upload("", 0, { conditions: { ifNoneMatch: "*" }, abortSignal: signal }));

@@ -97,7 +97,7 @@ export class CodedBlobs {
     return (await this.#dataExtents()).filter((each) => this.#extents.has(idOf(each)));
   }
 
-  /** Reads one blob after another until it is stopped. */
+  /** Reads one blob after another until `stop`. */
   begin(): void {
     this.#running = true;
     this.#loop = this.#readAlong();
@@ -108,7 +108,7 @@ export class CodedBlobs {
     await this.#loop;
   }
 
-  /** Reads every blob once and compares it. `when` says in words what is broken then. */
+  /** Reads every blob once and compares it; `when` names the moment in the text of a broken promise. */
   async readAll(when: string): Promise<void> {
     const names = [...this.#contents.keys()];
     let next = 0;

@@ -98,7 +98,7 @@ class ComposeStage {
   readonly #compose: DockerCompose;
   readonly #transport: Transport;
   readonly #cluster: ClusterStatus;
-  /** Containers that are down because the drill asked for it. */
+  /** Names of containers that are down because the drill asked for it. */
   readonly #held = new Set<string>();
 
   constructor(compose: DockerCompose, transport: Transport, cluster: ClusterStatus) {
@@ -228,7 +228,7 @@ function containerOf({ image, network }: StampPlace, options: readonly string[])
   return ["run", ...options, "--init", "--pull", "never", ...rights, "--network", network, image];
 }
 
-/** The relay ends when this process does, however it ends: its standard input ends then. */
+/** Starts a relay, which ends with this process, because its standard input ends then. */
 async function startRelay(place: StampPlace, addresses: readonly Address[]): Promise<Relay> {
   const ways = addresses.map((address, at) => ({ address, port: relayPortFrom + at }));
   const published = ways.flatMap(({ port }) => ["--publish", `127.0.0.1::${port}`]);

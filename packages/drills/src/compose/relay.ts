@@ -22,7 +22,7 @@ for (const way of process.argv.slice(2)) {
 process.stdin.on("end", () => process.exit(0)).resume();
 process.on("SIGTERM", () => process.exit(0));
 
-/** Passes bytes from one side to the other; when one is lost, so is the other. */
+/** Passes bytes between two sockets; when one is lost, the other is ended. */
 function join(from: Socket, to: Socket): void {
   from.setNoDelay(true);
   from.on("error", () => to.destroy());

@@ -97,7 +97,7 @@ function flip(path: string, offset: number, length: number): void {
   closeSync(file);
 }
 
-/** The generation of a segment is in its header (docs/formats/journal.md). */
+/** Returns the newest journal segment; its generation is in its header (docs/formats/journal.md). */
 function newestSegment(folder: string): string {
   const generation = (name: string): bigint => {
     const file = openSync(join(folder, name), "r");
@@ -140,7 +140,7 @@ function largest(folder: string, paths: readonly string[]): ActOutcome["file"] {
   return files.sort((a, b) => b.bytes - a.bytes)[0];
 }
 
-/** The name of a copy is the number of its last transaction. */
+/** Returns the newest copy; its name is the number of its last transaction. */
 function newestCopy(folder: string): ActOutcome["file"] {
   if (!existsSync(join(folder, copiesFolder))) return undefined;
   const names = readdirSync(join(folder, copiesFolder)).filter((name) => /^\d+\.snapshot$/.test(name));

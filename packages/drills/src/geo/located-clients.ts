@@ -40,7 +40,7 @@ const transactionsOfOnePartition = 50;
 const preparedAtOnce = 8;
 const readsAtOnce = 16;
 
-/** `secondary`: the read-only name of the account's copy. `tries`: attempts of the SDK for each call. */
+/** `secondary`: read-only name of the account's copy. `tries`: attempts of the SDK for each call. */
 export function doorsOf(stamps: TwoStamps, stamp: StampName, key: string, { secondary = false, tries = 1 } = {}): Doors {
   const { account } = stamps;
   const host = secondary ? `${account}-secondary` : account;

@@ -27,7 +27,7 @@ export interface GeoDrillReport {
   readonly acknowledged: number;
   /** Failed attempts of clients, by stamp and code. */
   readonly errors: Readonly<Record<string, number>>;
-  /** Objects that were read back and compared with what they have to be. */
+  /** Number of objects that were read back and compared. */
   readonly readBack: number;
   /** Acknowledged writes that a forced failover lost. */
   readonly lost: number;
@@ -111,7 +111,7 @@ async function filled(
   return prepared;
 }
 
-/** Reads everything where it has to be in the end. Returns the number of objects that were read. */
+/** Reads every object at its final place. Returns the number of objects. */
 async function judgeEnd(doors: Doors, { prepared, clients, broken }: GeoScene, lost: ReadonlySet<string>): Promise<number> {
   try {
     const { names, wrong } = await readAll(doors);

@@ -15,7 +15,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** `stamp geo status ACCOUNT --json`, as far as drills look at it. */
+/** Fields of `stamp geo status ACCOUNT --json` that drills look at. */
 export interface CopyFacts {
   readonly stamp: string;
   readonly secondary: string;
@@ -125,12 +125,12 @@ export class TwoStamps {
     return found;
   }
 
-  /** Asks for an account's copy until it is as wanted. */
+  /** Asks for the state of an account's copy until it is as wanted. */
   untilCopy(what: string, timeoutMs: number, holds: (now: CopyFacts) => boolean, of: string = account): Promise<CopyFacts> {
     return this.#until(what, timeoutMs, () => this.copy(of), holds);
   }
 
-  /** Waits until a deposed stamp has reported everything that only it had. */
+  /** Waits until a deposed stamp has reported all its own commits. */
   async report(stamp: StampName, timeoutMs: number): Promise<ReportFacts> {
     const ask = async (): Promise<ReportFacts | undefined> =>
       (await this.json<ReportFacts[]>("geo", "diverged", account)).find((each) => each.stamp === stamp);

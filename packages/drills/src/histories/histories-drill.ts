@@ -43,7 +43,7 @@ const recreateOneIn = 10;
 const entityBytesMax = 30_000;
 const betweenFaultsMs = 4_000;
 const healedWithinMs = 60_000;
-/** Longer than a lease, its margin and the time until others have its ranges. */
+/** Time of a stop, in milliseconds: longer than a lease, its margin and the move of its ranges. */
 const stoppedMs = 14_000;
 const findWithinMs = 20_000;
 

@@ -11,7 +11,7 @@ export function stageInto(counts: Record<string, number>): Stage {
   };
 }
 
-/** A broken promise goes among the others; every other error is ours. */
+/** Runs a check. Broken promises are added to the others; any other error is a bug. */
 export async function judgedInto(broken: string[], work: Promise<unknown>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof BrokenPromise)) throw error;

@@ -52,7 +52,7 @@ export class RegisterClients {
     await this.#work;
   }
 
-  /** Reads them all once more; then what is wrong with everything that was seen. */
+  /** Reads every register once more, and returns what is wrong with all observations. */
   async judge(): Promise<readonly string[]> {
     await judgedInto(this.#broken, this.#clients.readBack(this.#door, this.#prng, healedWithinMs));
     return [...this.#broken, ...judgeHistory(this.#clients)];

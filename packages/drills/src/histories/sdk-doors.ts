@@ -57,7 +57,7 @@ export class SdkBlobDoor implements BlobDoor {
   readonly #service: BlobServiceClient;
   readonly #timeoutMs: number | undefined;
 
-  /** `timeoutMs`: time that an operation has for its answer. */
+  /** `timeoutMs`: bound of an operation's time. */
   constructor(connectionString: string, timeoutMs?: number) {
     this.#timeoutMs = timeoutMs;
     this.#service = BlobServiceClient.fromConnectionString(connectionString, { retryOptions: { maxTries: 1 } });

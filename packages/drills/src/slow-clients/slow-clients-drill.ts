@@ -64,7 +64,7 @@ export interface SlowReport {
   readonly slow: readonly string[];
 }
 
-/** The p99 of a normal client beside the slow ones is at most so many times its p99 alone. */
+/** Bound of a normal client's p99 beside slow ones, as a multiple of its p99 alone. */
 const ratioMax = 3;
 /** A front-end's resident memory beside the slow clients is at most so much more than alone: what it may hold, and its sockets. */
 const growthMebibytesMax = 300;

@@ -40,9 +40,9 @@ export class HostedRole {
   /** Closing of what the last start had open. */
   #closed: Promise<void> = Promise.resolve();
   #restart: NodeJS.Timeout | undefined;
-  /** Number of its starts and ends: what began before the last of them goes no further. */
+  /** Number of starts and ends of the role. Work that began before the last of them goes no further. */
   #starts = 0;
-  /** Reason why it ended by itself since it was asked to start. */
+  /** Reason why the role ended by itself since it was asked to start; undefined: it did not. */
   #fatal: string | undefined;
 
   constructor(options: HostedOptions) {
@@ -127,7 +127,7 @@ export class HostedRole {
     this.life?.resume();
   }
 
-  /** Ends it as SIGKILL does, also while it starts. Resolves when nothing of it is open any more. */
+  /** Ends the role as SIGKILL does, also during its start. Resolves when nothing of it is open. */
   async kill(): Promise<void> {
     this.#state = "down";
     await this.#end();
@@ -145,7 +145,7 @@ export class HostedRole {
     await this.#closed;
   }
 
-  /** Leaves as the role does when its process is asked to end. Nothing of it is left when that throws. */
+  /** Ends the role as a process that is asked to end. If it throws, nothing of the role is left. */
   async leave(): Promise<void> {
     const start = this.#start;
     try {

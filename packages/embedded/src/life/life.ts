@@ -4,7 +4,7 @@
  * effect, as after SIGKILL.
  */
 
-/** The role that was asked has ended. Only callers outside of the stamp see it. */
+/** Error of a role that has ended. Only callers outside of the stamp see it. */
 export class EndedError extends Error {
   override readonly name = "EndedError";
 }
@@ -45,7 +45,7 @@ export class Life {
     else if (this.#state === "paused") this.#held.push(act);
   }
 
-  /** Returns the outcome of what the role asks for, or is asked for. Begins `work` now if the role runs. */
+  /** Returns the outcome of a call by or to the role. Begins `work` now if the role runs. */
   call<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) =>
       this.deliver(() => {

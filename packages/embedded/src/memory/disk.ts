@@ -77,7 +77,7 @@ export class MemoryDisk implements Disk {
   /** Number of pages of all files that have a name. */
   #pages = 0;
 
-  /** `totalBytes`: most memory for its pages. Writes beyond fail as on a full disk. */
+  /** `totalBytes`: bound of the memory for its pages. Writes beyond fail as on a full disk. */
   constructor(totalBytes: number) {
     this.#totalBytes = totalBytes;
   }

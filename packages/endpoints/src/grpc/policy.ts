@@ -21,7 +21,7 @@ type Endpoint = ConstructorParameters<typeof LeafLoadBalancer>[0];
 export const cooperativePolicyName = "stamp_cooperative";
 
 export interface PolicyOptions {
-  /** Number of this caller among its like, from 0. */
+  /** Number of this caller among the callers of its kind, from 0. */
   readonly ordinal: number;
   /** Options of `BalancerOptions`. */
   readonly cacheMs?: number;

@@ -17,7 +17,7 @@ export interface CopyPaceLimits {
 
 export const defaultCopyPaceLimits: CopyPaceLimits = { restMsMax: 250, bytesPerSecondMin: 4 * 1024 * 1024 };
 
-/** Appends beside a step are slowed down when they take this many times the usual, and so much more. */
+/** Factor over the usual time from which on an append beside a step counts as slowed down. */
 const slowedTimes = 1.5;
 const slowedMs = 1;
 /** Bound of a rest, as a multiple of the step before it. */

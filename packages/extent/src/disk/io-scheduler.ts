@@ -56,9 +56,9 @@ export type IoBound = "expected" | "overdue" | "hands";
 
 /** Figures since the start, for people. */
 export interface IoFigures {
-  /** Operations given to the disk, and what they waited for that, together and at most. */
+  /** Numbers of operations by class: those given to the disk, and their waits in sum and at most. */
   readonly classes: Readonly<Record<IoClass, { readonly started: number; readonly waitedMs: number; readonly waitedMsMax: number }>>;
-  /** Had to wait when they came, by what stood in the way. */
+  /** Numbers of operations that had to wait when they came, by the bound that held them back. */
   readonly heldBack: Readonly<Record<IoBound, number>>;
   /** Highest when an operation, not the journal's, was given to a disk that had others in hand: below the limits unless a rule is off. */
   readonly atStart: { readonly expectedMsMax: number; readonly oldestMsMax: number };
@@ -118,7 +118,7 @@ export class IoScheduler<T> {
     return Object.values(this.#queues).reduce((most, [first]) => Math.max(most, first === undefined ? 0 : nowMs - first.arrivedMs), 0);
   }
 
-  /** Returns when the next queued operation has waited until its deadline; infinite when there is none. */
+  /** Time at which the next queued operation reaches its deadline; infinite: none is queued. */
   get nextDeadlineMs(): number {
     let next = Number.POSITIVE_INFINITY;
     for (const name of everyQueue) for (const each of this.#queues[name]) next = Math.min(next, each.deadlineMs);
@@ -149,7 +149,7 @@ export class IoScheduler<T> {
     return this.advance(nowMs);
   }
 
-  /** Started, but nobody wants it any more: it was not done, and nothing is learned from it. */
+  /** Ends an operation in hand that nobody wants any more: nothing is learned from its time. */
   abandoned(operation: IoOperation<T>, nowMs: number): IoEffect<T>[] {
     assert(this.#inHand.delete(operation), "a disk operation ends once");
     this.#unitsInHand = this.#inHand.size === 0 ? 0 : this.#unitsInHand - operation.units;

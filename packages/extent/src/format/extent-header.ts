@@ -16,7 +16,7 @@ import type { Crc32c } from "./crc.ts";
 
 export const extentMagic = 0x54584553;
 export const extentFormatVersion = 2;
-/** A header is written in the lowest version that has all its fields. 2: creation. */
+/** Format version of headers without a creation number; a header has the lowest version that holds its fields. */
 const versionWithoutCreation = 1;
 const versionsRead: readonly number[] = [versionWithoutCreation, extentFormatVersion];
 export const extentSlotBytes = 4096;

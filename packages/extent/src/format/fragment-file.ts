@@ -36,7 +36,7 @@ export const fragmentBytesMax: number = 4 * 1024 * 1024 * 1024;
 export const fragmentsMax = 32;
 
 const magic = 0x47524653;
-/** A head is written in the lowest version that has all its fields. 2: creation number. */
+/** Format version of heads with a creation number; a head has the lowest version that holds its fields. */
 const formatVersion = 2;
 const versionWithoutCreation = 1;
 const fixedBytes = 16;
@@ -54,7 +54,7 @@ export interface FragmentName {
 
 /** Everything that is known about a fragment before its content is made. */
 export interface FragmentSpec extends FragmentName {
-  /** Name of the code, as `packages/erasure` has it. */
+  /** Name of the code in `packages/erasure`. */
   readonly profile: string;
   /** Length of the extent in bytes. */
   readonly sealedLengthBytes: number;
@@ -86,7 +86,7 @@ export const fragmentTableBytes = (fragmentBytes: number): number =>
 /** Returns the place of the content in the file in bytes. */
 export const fragmentContentOffset = (fragmentBytes: number): number => fragmentHeadBytes + fragmentTableBytes(fragmentBytes);
 
-/** True if a fragment of these numbers can exist. */
+/** True if these numbers can be those of a fragment. */
 export function isFragmentSpec({ index, sealedLengthBytes, fragmentBytes }: FragmentSpec): boolean {
   return (
     index < fragmentsMax &&

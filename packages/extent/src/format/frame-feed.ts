@@ -16,23 +16,23 @@ export type FedFrames =
 const nothing = new Uint8Array(0);
 /** Header of a frame with one chunk, in bytes. */
 const smallHeaderBytes = frameFixedBytes + 4;
-/** Bytes of a small header that its checksum covers, behind the place. */
+/** Length of the small header's part that its checksum covers, behind the place, in bytes. */
 const coveredBytes = smallHeaderBytes - 8;
 const placeBytes = 16;
 
 export class FrameFeed {
   readonly #crc32c: Crc32c;
   readonly #extentId: ExtentId;
-  /** Place and header of a small frame, as its checksum covers them. */
+  /** Place and header of a small frame: the bytes under its checksum. */
   readonly #covered = new Uint8Array(placeBytes + coveredBytes);
   readonly #coveredView: DataView = viewOf(this.#covered);
   #endBytes: number;
   #held: Uint8Array[] = [];
   #heldBytes = 0;
-  /** Length of the held frame, once its header is known. */
+  /** Length of the held frame in bytes; known once its header is. */
   #neededBytes = 0;
 
-  /** `offsetBytes`: where the first piece begins, which is where a frame begins. */
+  /** `offsetBytes`: offset of the first piece, at which a frame begins. */
   constructor(crc32c: Crc32c, extentId: ExtentId, offsetBytes: number) {
     this.#crc32c = crc32c;
     this.#extentId = extentId;
@@ -50,7 +50,7 @@ export class FrameFeed {
     return this.#endBytes + this.#heldBytes;
   }
 
-  /** `piece` is borrowed until all of it went out. */
+  /** Takes the next bytes. `piece` is borrowed until all of it was returned. */
   push(piece: Uint8Array): FedFrames {
     this.#held.push(piece);
     this.#heldBytes += piece.length;

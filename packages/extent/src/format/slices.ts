@@ -4,7 +4,7 @@ import { concatBytes, totalLength } from "@stamp/base";
 export class Slices {
   readonly parts: readonly Uint8Array[];
   readonly lengthBytes: number;
-  /** Where the last read began, so that reading forward never starts from the front again. */
+  /** Position of the last read, from which reads forward go on. */
   #part = 0;
   #partBegin = 0;
 

@@ -18,7 +18,7 @@ export interface WaitingRecord<T> {
 interface Entry<T> extends WaitingRecord<T> {
   readonly number: number;
   held: boolean;
-  /** Reason for which it fails as soon as it is not held any more. */
+  /** Reason why the record fails as soon as nothing holds it; undefined: it does not fail. */
   failing: string | undefined;
 }
 
@@ -64,7 +64,7 @@ export class JournalQueue<T> {
     return this.#added;
   }
 
-  /** Releases a held record, or fails it for the reason `why`. Returns the records that fail now. */
+  /** Releases a held record, or fails it for the reason `why`. Returns the records that fail by it. */
   letGo(number: number, why?: string): readonly FailedRecord<T>[] {
     const entry = this.#entries.find((each) => each.number === number);
     if (entry === undefined) return [];

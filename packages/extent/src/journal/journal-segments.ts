@@ -27,7 +27,7 @@ export type SegmentPlan =
   | { readonly kind: "absent" }
   | { readonly kind: "mixed"; readonly names: readonly string[]; readonly generation: number };
 
-/** `begun`: the generation known to have been begun last (0: not known). */
+/** `begun`: generation that is known to have been begun last (0: not known). */
 export function planSegments(found: readonly FoundSegment[], begun: number): SegmentPlan {
   const sorted = found.toSorted((a, b) => a.header.generation - b.header.generation);
   const groups: FoundSegment[][] = [];

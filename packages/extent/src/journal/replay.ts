@@ -17,7 +17,7 @@ export type ReplayEffect =
   | { readonly kind: "create" }
   | { readonly kind: "truncate"; readonly lengthBytes: number }
   | { readonly kind: "remove" }
-  /** The finished copy beside the extent file takes its place. */
+  /** Puts the finished copy beside the extent file in its place. */
   | { readonly kind: "adoptCopy" };
 
 /** The term of the stream manager that a node obeys. A term after more lowerings outweighs every term before. */
@@ -121,7 +121,7 @@ export class Replay {
     return isUnreadable(meta) && createdLsn > this.checkpointLsn;
   }
 
-  /** Whether its bytes must be in the file and are not known to be. */
+  /** Replays an append; true: its bytes must be in the file and are not known to be. */
   #append(replica: Replica | undefined, header: JournalHeader, lengthBytes: number): boolean {
     // Its create record is lost, or it was deleted later: an unknown extent is never a length.
     if (replica === undefined || replica.state === "damaged") return false;

@@ -20,7 +20,7 @@ export interface ReplicaMeta {
   readonly state: ReplicaState;
   /** True if the replica takes no appends for ever, by the stream manager's word. */
   readonly fenced: boolean;
-  /** True if its node restarted while it was not sealed. */
+  /** True if the node restarted while the replica was not sealed. */
   readonly restarted: boolean;
   readonly sealedLengthBytes: number | undefined;
   /** crc32c of the whole sealed content. */
@@ -31,7 +31,7 @@ export interface ReplicaMeta {
   readonly appliedLsn: number;
   /** The first is the primary. */
   readonly replicas: readonly ReplicaPlace[];
-  /** Reason why it is damaged; empty when it is not. */
+  /** Reason why the replica is damaged; empty: it is not. */
   readonly damage: string;
   /** Creation of the extent that the replica is of. Undefined: the extent has no creation number, or the replica can't be read. */
   readonly creation?: Creation | undefined;
@@ -43,11 +43,11 @@ export interface Creation {
   readonly number: number;
   /** Stream that the extent was made for. */
   readonly stream: string;
-  /** Extent behind which it was made in the stream; 0: the stream had none. Undefined: not known. */
+  /** Extent before this one in the stream; 0: none. Undefined: not known. */
   readonly predecessor?: number | undefined;
 }
 
-/** Nothing is known of it but that it was here: never a length, and the stream manager hears of it. */
+/** Returns the state of a replica whose header can't be read: it never gives a length, and the stream manager hears of it. */
 export const unreadableMeta = (id: ExtentId, damage: string): ReplicaMeta => ({
   extentId: id,
   version: unreadableVersion,

@@ -33,7 +33,7 @@ export class Replica {
   state: ReplicaState;
   fenced: boolean;
   restarted: boolean;
-  /** True if an append failed on its way to some replica: everything after it fails too. */
+  /** True if an append failed at some replica: everything after it fails, too. */
   failed = false;
   sealedLengthBytes: number | undefined;
   checksum: number | undefined;
@@ -93,7 +93,7 @@ export class Replica {
     return this.replicas[0]?.nodeId === nodeId;
   }
 
-  /** Returns why no append is taken, whoever sends it. */
+  /** Returns the failure with which every append is refused; undefined: none. */
   #closed(): Failure | undefined {
     switch (this.state) {
       case "damaged":
@@ -170,12 +170,12 @@ export class Replica {
     this.committedBytes = Math.max(this.committedBytes, bytes);
   }
 
-  /** Returns the crc32c of [0, lengthBytes), if it is known without reading. */
+  /** Returns the crc32c of [0, lengthBytes), if a read is not needed for it. */
   checksumAt(lengthBytes: number): number | undefined {
     return this.#boundaries.find((boundary) => boundary.endBytes === lengthBytes)?.checksum;
   }
 
-  /** `version`: of the extent as it is being sealed. */
+  /** Fences the replica; `version`: version of the extent that is being sealed. */
   fence(version = 0): void {
     this.#fencedVersion = Math.max(this.#fencedVersion, version);
     this.fenced = true;
@@ -194,7 +194,7 @@ export class Replica {
     this.state = "closed";
   }
 
-  /** Returns why it can't be sealed at this length; undefined: it can, or is already. */
+  /** Returns why the replica can't be sealed at this length; undefined: it can, or is sealed so. */
   refuseSeal(lengthBytes: number, version: number): Failure | undefined {
     if (version < this.#fencedVersion && this.#rules.on("newerSealOnly")) {
       const message = `extent ${this.extentId} is being sealed at version ${this.#fencedVersion}, this is a seal of version ${version}`;
@@ -232,7 +232,7 @@ export class Replica {
     this.damage = why.slice(0, 200);
   }
 
-  /** Returns why these bytes may not be given to a reader now. */
+  /** Returns why a reader may not get these bytes now; undefined: it may. */
   refuseRead(offsetBytes: number, lengthBytes: number): Failure | undefined {
     if (this.state === "damaged") return refusal("dataLoss", "damaged", `extent ${this.extentId} is damaged here: ${this.damage}`);
     if (this.restarted && this.state !== "sealed" && this.#rules.on("trimBeforeServing")) {

@@ -5,7 +5,7 @@
 export interface Backlog {
   /** Commits that the copy lacks. */
   readonly commits: number;
-  /** Size of their rows and bytes; an upper bound. */
+  /** Size of the backlog's rows and blob bytes; an upper bound. */
   readonly bytes: number;
 }
 

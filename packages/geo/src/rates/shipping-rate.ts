@@ -6,7 +6,7 @@
 /** Both count from the same beginning, and rise. */
 export interface LogPositions {
   readonly writtenCommits: number;
-  /** Size of their rows and of the bytes of blobs, in bytes. */
+  /** Size of the written rows and blob bytes, in bytes. */
   readonly writtenBytes: number;
   readonly shippedCommits: number;
   readonly shippedBytes: number;

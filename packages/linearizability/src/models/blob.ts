@@ -64,7 +64,7 @@ class ETags {
   }
 }
 
-/** `history`: of one name, with the creates and deletes of its container. */
+/** `history`: operations on one name, with the creates and deletes of its container. */
 export function checkBlob(
   history: readonly RecordedOperation<BlobCall>[],
   containerAtStart: boolean,

@@ -148,7 +148,7 @@ const conditionNotMet = () => errorAnswer(serviceError("ConditionNotMet", { stat
 
 type Scopes = { readonly ok: true; readonly value: EncryptionScope[] } | { readonly ok: false; readonly decision: Decision };
 
-/** A scope that is there keeps its key, whatever comes: content under it would be lost. */
+/** Returns the scopes after a change. An existing scope keeps its key, because content lies under it. */
 function changedScopes(change: ChangeAccount, held: readonly EncryptionScope[]): Scopes {
   const { newEncryptionScope: added, encryptionScopeState: state } = change;
   const not = (decision: Decision): Scopes => ({ ok: false, decision });
@@ -172,7 +172,7 @@ function expectedIsSo(expected: ChangeAccount["expected"], held: Account): boole
   return Object.entries(serviceProperties).every(([service, text]) => (held.serviceProperties[service] ?? "") === text);
 }
 
-/** True if a row with these settings is the same, byte by byte. */
+/** True if a row with these settings would be byte for byte the same. */
 const hasSettings = (held: Account, expected: AccountSettings): boolean => compareBytes(settingsRow(held), settingsRow(expected)) === 0;
 
 const settingsRow = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: AccountSettings): Uint8Array =>

@@ -1,11 +1,11 @@
-/** Operations on accounts and what they answer: the same as in proto/stamp/v1/objects.proto. */
+/** Operations on accounts and their answers, as in proto/stamp/v1/objects.proto. */
 export interface Account {
   readonly name: string;
   /** Account keys, in base64. */
   readonly keys: readonly string[];
   /** Secret from which user delegation keys are derived. Empty until a client asks for the first key. */
   readonly delegationSecret: Uint8Array;
-  /** Keyed by service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
+  /** Service properties by service (blob, queue, table), as @stamp/azure-rest writes them; absent: the defaults. */
   readonly serviceProperties: Readonly<Record<string, string>>;
   /**
    * Digest of the keys that the configuration had at the last start. Empty if the configuration did not create the
@@ -21,7 +21,7 @@ export interface Account {
   readonly sealedBy?: string;
 }
 
-/** Part of an account that its copy at another stamp shares with it. */
+/** Settings that an account shares with its copy at another stamp. */
 export type AccountSettings = Pick<Account, "keys" | "delegationSecret" | "serviceProperties" | "configuredDigest" | "encryptionScopes">;
 
 /** A key of the stamp, by whose name blobs of an account are encrypted. */
@@ -36,7 +36,7 @@ export interface EncryptionScope {
 /** A new account, or other values for one that is there. */
 export interface PutAccount {
   readonly account: Account;
-  /** True if an account that is there stays as it is. */
+  /** True to leave an existing account unchanged. */
   readonly onlyIfAbsent: boolean;
   /**
    * Replaces everything but the time of creation, if the role is still this one. Undefined: replaces the keys only,

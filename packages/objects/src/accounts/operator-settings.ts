@@ -6,7 +6,7 @@
 type Texts = Readonly<Record<string, string>>;
 type Properties = Readonly<Record<string, unknown>>;
 
-/** Settings of the operator, and what they are where a text does not say. */
+/** Settings of the operator, with their values where a text names none. */
 const settings = {
   versioning: false,
   containerDeleteRetention: { enabled: false },

@@ -68,7 +68,7 @@ export class BlobGarbage {
     this.#now = now;
   }
 
-  /** `prefix`: where the rows of its blob begin; `objectName`: the third component of its key. Throws FailureError on damage. */
+  /** Takes a row of the blob with this key prefix; `objectName`: third component of its key. Throws FailureError on damage. */
   see(prefix: Uint8Array, objectName: KeyComponent, { key, value }: RowEntry): void {
     if (compareBytes(prefix, this.#prefix) !== 0) this.#begin(Uint8Array.from(prefix));
     if (this.#isUnread) return;
@@ -124,7 +124,7 @@ export class BlobGarbage {
     this.#lastPage = row;
   }
 
-  /** Whether the last page row is seen by anybody, now that it is known what follows it. */
+  /** Notes the last page row as garbage if nobody sees it, now that the next row is known. */
   #endPages(next: PageRow | undefined): void {
     const last = this.#lastPage;
     this.#lastPage = undefined;

@@ -49,7 +49,7 @@ export function* setContainerMetadata(value: OperationValue<"setContainerMetadat
   return yield* changeContainer(value, context, { metadata: value.metadata });
 }
 
-/** A container's lease guards its deletion; who names one when he changes it has to have it. */
+/** Changes a container. The lease guards its deletion; a change that names a lease id has to name the right one. */
 function* changeContainer(
   value: ContainerName & { readonly conditions: Conditions },
   context: PlanContext,

@@ -34,9 +34,9 @@ import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPendin
 import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./state/content.ts";
 import { blobOf, encodeHead, type HeadState } from "./state/head-row.ts";
 
-/** Bytes of the parts in one answer, and in one message that adds them. A single part may be larger. */
+/** Bound of the parts' bytes in one answer, and in one message that adds them. A single part may be larger. */
 export const copyPartBytesMax: number = 1024 * 1024;
-/** A copy whose copier was not heard of for so long may be taken over. */
+/** Time without a sign of the copier after which another one may take the copy over, in milliseconds. */
 export const copyStaleMs = 60_000;
 
 const weightOf = (part: CopyPart): number =>
@@ -166,7 +166,7 @@ interface Copying {
   readonly copy: CopyState;
 }
 
-/** Returns the copy that is named, while it is pending. */
+/** Returns the copy with this id, if it is pending. */
 function* findCopy(
   context: PlanContext,
   { name, copyId }: { readonly name: OperationValue<"addToCopy">["name"]; readonly copyId: string },
@@ -254,7 +254,7 @@ export function* abortCopy(value: OperationValue<"abortCopy">, context: PlanCont
   return answer(done, writes);
 }
 
-/** Gives the copy to another copier, when the one that it has was not heard of for a while. */
+/** Gives the copy to another copier, if its present one gave no sign for a while. */
 export function* claimCopy(value: OperationValue<"claimCopy">, context: PlanContext): Plan {
   const found = yield* findCopy(context, value);
   if (!("head" in found)) return found;

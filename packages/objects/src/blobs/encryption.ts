@@ -54,7 +54,7 @@ function isSame(given: KeyName, held: KeyName): boolean {
   return digests && given.encryptionScope === held.encryptionScope;
 }
 
-/** Returns why these bytes can't be content under this key; undefined if they can. */
+/** Returns why these bytes can't be content under this key; undefined: they can. */
 export function unusableUnderKey(given: KeyName, { inline, places }: Body): string | undefined {
   if (!isNamed(given)) return places.some(({ cipher }) => cipher) ? "encrypted bytes come with the name of their key" : undefined;
   const { encryptionKeySha256: digest, encryptionScope: scope } = given;

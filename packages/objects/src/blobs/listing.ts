@@ -101,7 +101,7 @@ interface PageEnd {
 interface Sink<State extends HeadFacts> {
   decode(row: Uint8Array): State;
   prefix(name: string): void;
-  /** `stamp`: stamp of a kept row, 0 for another one. `row`: the row that `state` was decoded from. */
+  /** Takes a listed state; `stamp`: stamp of a kept row, 0 for another one. `row`: row that `state` was decoded from. */
   state(name: string, state: State, row: Uint8Array, stamp: number): void;
   uncommitted(name: string, staging: StagingState): void;
   versionsOnly(name: string): void;
@@ -165,7 +165,7 @@ function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType
   return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp: 0, rangeEnded } });
 }
 
-/** Facts about one name, collected while its rows go by. */
+/** Facts about one name, collected from its rows. */
 interface Name<State> {
   readonly name: string;
   /** State of the blob's head row, which is listed last. */
@@ -231,7 +231,7 @@ class Page<State extends HeadFacts> {
     return this.#next(current, kind, row.key);
   }
 
-  /** Returns the rows of a name that matter after one of this kind, then those of the next name. */
+  /** Returns the key of the next row that matters for this name behind one of this kind, or of the next name. */
   #next(current: Name<State>, kind: number, key: Uint8Array): Uint8Array {
     const folded = this.#commonPrefix(current.name);
     if (folded !== undefined && folded === this.#lastPrefix) return afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
@@ -260,7 +260,7 @@ class Page<State extends HeadFacts> {
     return role === "snapshot" ? includeSnapshots : role === "version" && includeVersions;
   }
 
-  /** The blob itself, which comes last of its name. */
+  /** Lists the blob itself, which comes behind its snapshots and versions. */
   #finish(): boolean {
     const current = this.#name;
     this.#name = undefined;
@@ -282,12 +282,12 @@ class Page<State extends HeadFacts> {
     return head.deleted === undefined ? !onlyDeleted : includeDeleted === true || onlyDeleted === true;
   }
 
-  /** Whatever goes by last has no row behind it that would finish it. */
+  /** Ends the list: no row follows that would finish the last name. */
   end(): void {
     if (this.nextMarker === "") this.#finish();
   }
 
-  /** Whether there was room for it. `addBlob` adds it, unless a common prefix stands for it. */
+  /** Adds a state with `addBlob`, unless a common prefix stands for it; false: there was no room. */
   #add(current: Name<State>, stamp: number, addBlob: () => void): boolean {
     const folded = this.#commonPrefix(current.name);
     if (folded !== undefined && folded === this.#lastPrefix) return true;

@@ -84,7 +84,7 @@ export class BlobPacker {
     this.#entry(kinds.versionsOnly, name);
   }
 
-  /** `row`: the head row or kept row that `state` was decoded of. */
+  /** Packs a state; `row`: head row or kept row that `state` was decoded from. */
   state(name: string, { lease, deleted }: HeadFacts, row: Uint8Array, stamp: number): void {
     const start = this.#at;
     this.#entry(kinds.state, name, row.length > rowBytesWhole ? this.#shortened(row) : row, stamp);

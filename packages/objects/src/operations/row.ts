@@ -15,7 +15,7 @@ export interface OperationRow<Value> {
   /** Takes the wire's values as well as ours: only names are looked at. */
   readonly route: (rules: Rules, value: never) => Route;
   readonly plan: (value: Value, context: PlanContext) => Plan;
-  /** Whether it may go on in one range after the other. Absent: it is in one. */
+  /** True if the operation may go on in the next range; absent: it concerns one range. */
   readonly overRanges?: true | ((value: Value) => boolean);
   /** Most bytes of its `body` that stay in the row; more go to the stream of blob data. Absent: it has no body. */
   readonly inlineBytesMax?: number;

@@ -160,9 +160,9 @@ export type Routable = {
 
 const all: RowsOf<Operation, Routable> = byCase<Operation, Routable>(rows);
 
-/** Whether it changes nothing: it is read at a snapshot and waits for no write. */
+/** True if the operation changes nothing: it reads at a snapshot and waits for no write. */
 export const isRead: (typeof all)["isRead"] = all.isRead;
-/** Whether it may go on in one range after the other. */
+/** True if the operation may go on in the next range. */
 export const goesOverRanges: (typeof all)["goesOverRanges"] = all.goesOverRanges;
 /** Whether many of one lock key are decided before the first of them is durable: each sees what those before it decided. */
 export const isPipelined: (typeof all)["isPipelined"] = all.isPipelined;

@@ -10,7 +10,7 @@ export interface QueueAddress {
   readonly queue: string;
 }
 
-/** A queue as a read of its row showed it that was sent after the request arrived. */
+/** Queue, as a read of its row showed it that was sent after the request arrived. */
 export interface QueueName extends QueueAddress {
   readonly incarnation: number;
 }
@@ -37,7 +37,7 @@ export interface PeekMessages {
   readonly ofCopy?: boolean;
 }
 
-/** The message and its fence: the receipt of the last Put, Get or Update of it. */
+/** Message with its fence: the receipt of the last Put, Get or Update. */
 export interface OnMessage {
   readonly queue: QueueName;
   readonly messageId: string;
@@ -114,7 +114,7 @@ export type QueueResultKind =
   /** Answer of Put Message (without the text) and of Update Message. */
   | { readonly case: "message"; readonly value: Message }
   | { readonly case: "messages"; readonly value: MessagePage }
-  /** `more`: expired ones are still in it, ask again. */
+  /** Number of messages; `more`: expired messages are still among them, ask again. */
   | { readonly case: "count"; readonly value: { readonly count: number; readonly more: boolean } };
 
 export interface QueueResult {

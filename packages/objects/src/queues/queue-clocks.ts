@@ -15,7 +15,7 @@ interface Ahead {
 export class QueueClocks {
   readonly #ahead = new Map<string, Ahead>();
 
-  /** `clockMs`: the largest time that the queue of this name has acted at, as its rows say. */
+  /** Returns the time at which the queue acts; `clockMs`: latest time at which it acted, as its rows say. */
   actingMs(name: string, now: { readonly wallMs: number; readonly monotonicMs: number }, clockMs: number): number {
     if (now.wallMs >= clockMs) {
       this.#ahead.delete(name);

@@ -24,7 +24,7 @@ import {
   noMessages,
 } from "./queue-rows.ts";
 
-/** Steps over deleted rows that are worth a write, so that they are not stepped over again. */
+/** Number of steps over deleted rows from which on a write that avoids them is worth it. */
 const deletedWorthWriting = 64;
 
 export class QueueEdit {
@@ -57,7 +57,7 @@ export class QueueEdit {
     return expiresMs !== undefined && expiresMs <= this.nowMs;
   }
 
-  /** Whether the sweep has removed it already, all but its order row. */
+  /** True if the sweep has removed the message, except for its order row. */
   isSwept({ expiresMs, message }: { readonly expiresMs: number | undefined; readonly message: number }): boolean {
     const { sweptMs, sweptMessage } = this.#state;
     return expiresMs !== undefined && (expiresMs < sweptMs || (expiresMs === sweptMs && message <= sweptMessage));
@@ -83,14 +83,14 @@ export class QueueEdit {
     this.#writes.push({ kind: "put", key: textKey(this.messages, this.generation, message), value: encodeText(text, expiresMs) });
   }
 
-  /** Removes the message at this place, or what the sweep left of it. */
+  /** Removes the message at this position, or the rest that the sweep left. */
   remove(facts: MessageFacts, at: Position): void {
     this.dropOrder(at);
     if (this.isSwept(facts)) this.change({});
     else this.removeContent(facts.message, facts.expiresMs);
   }
 
-  /** Removes everything of a message but its order row, which is dropped by whoever comes to it. */
+  /** Removes all rows of a message but the order row, which the next visitor drops. */
   removeContent(message: number, expiresMs: number | undefined): void {
     this.drop(textKey(this.messages, this.generation, message));
     if (expiresMs !== undefined) this.drop(expiryKey(this.messages, this.generation, expiresMs, message));
@@ -105,7 +105,7 @@ export class QueueEdit {
     this.drop(orderKey(this.messages, this.generation, at));
   }
 
-  /** Kept when something is written anyway, or when many deleted rows lie before it. */
+  /** Moves the head, if something is written anyway or many deleted rows lie before it. */
   moveHead(head: Position, deletedBefore: number): void {
     this.#state = { ...this.#state, head };
     if (deletedBefore > deletedWorthWriting) this.#changed = true;

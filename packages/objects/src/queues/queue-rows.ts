@@ -23,12 +23,12 @@ export interface MessagesState {
   /** The largest time that was acted on (rule queueClockNeverBack). */
   readonly clockMs: number;
   readonly count: number;
-  /** No message lies before it in the order, so that nobody walks the deleted rows there again. */
+  /** Position before which no message lies, so that nobody steps over the deleted rows there again. */
   readonly head: Position;
   /** Messages that expired up to here are removed and not in `count`: by time, then by ticket. */
   readonly sweptMs: number;
   readonly sweptMessage: number;
-  /** Where rows of earlier generations begin that are still there; undefined when there are none. */
+  /** Prefix of rows of earlier generations that still exist; undefined: there are none. */
   readonly garbage: Uint8Array | undefined;
 }
 
@@ -42,7 +42,7 @@ export const noMessages: MessagesState = {
   garbage: undefined,
 };
 
-/** All that is known of a message beside its text and its place. */
+/** Facts about a message, without its text and its place. */
 export interface MessageFacts {
   /** Ticket with which the message was put; it names the message. */
   readonly message: number;
@@ -50,7 +50,7 @@ export interface MessageFacts {
   /** Time at which the message expires, in milliseconds since 1970; undefined: never. */
   readonly expiresMs: number | undefined;
   readonly dequeueCount: number;
-  /** Random bytes of the last receipt given for it; empty if that was given before receipts had any. */
+  /** Random bytes of the last receipt; empty if it was given by a release before such bytes. */
   readonly receiptSecret: Uint8Array;
 }
 

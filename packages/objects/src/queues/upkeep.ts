@@ -14,7 +14,7 @@ const sweepLimits = { rowsMax: 500, bytesMax: 1024 * 1024, deletedMax: 2_000 } a
 const garbageLimits = { rowsMax: 64, bytesMax: 1024 * 1024, deletedMax: 2_000 } as const;
 const afterAllMessages = Number.MAX_SAFE_INTEGER;
 
-/** Whether expired messages are left that it had no room for. */
+/** Removes expired messages; true: some are left for the next time. */
 export function* sweepExpired(edit: QueueEdit, now = false): Plan<boolean> {
   const { sweptMs, sweptMessage, count } = edit.state;
   const stoppedMidway = sweptMessage !== afterAllMessages;

@@ -19,7 +19,7 @@
 import { assert, equalBytes } from "@stamp/base";
 import { type ByteReader, type ByteWriter, DecodeError } from "./varint.ts";
 
-/** Where bytes that a customer's key encrypts stand in what one write encrypted. */
+/** Position of encrypted bytes in what one write encrypted. */
 export interface Cipher {
   /** Random bytes from which, with the customer's key, the key of this one write is derived; `saltBytes` long. */
   readonly salt: Uint8Array;
@@ -60,7 +60,7 @@ const freshSalt = 2;
 const sameSalt = 4;
 const withUnits = 8;
 
-/** Returns the bytes from `start` to `end` of a place, counted from its first byte. */
+/** Returns the part of a place from `start` to `end`, counted in bytes from its beginning. */
 export const partOfPlace = ({ extentId, offsetBytes, cipher }: Place, start: number, end: number): Place => ({
   extentId,
   offsetBytes: offsetBytes + start + (cipher ? tagsBetween(cipher, cipher.offsetBytes, cipher.offsetBytes + start) : 0),

@@ -187,7 +187,7 @@ export class RowCursor {
     return this.#starts[id] as number;
   }
 
-  /** Returns where the value ends in the row, if the row has it. */
+  /** Returns the offset of the value's end in the row, if the row has the property. */
   endOf({ id }: Property): number {
     return this.#ends[id] as number;
   }

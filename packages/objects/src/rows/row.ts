@@ -51,7 +51,7 @@ export type PropertyType = keyof PropertyTypes;
 export interface Property<T extends PropertyType = PropertyType> {
   readonly id: number;
   readonly type: T;
-  /** Version of the rows that have it. A reader of an earlier version must not skip it. Default 1. */
+  /** Version of rows from which on they may have the property; readers of earlier versions must not skip it. Default 1. */
   readonly since?: number;
 }
 
@@ -232,7 +232,7 @@ function encodePlaces(places: readonly Place[]): Uint8Array {
 
 export const isKnownVersion = (version: number): boolean => version >= firstVersion && version <= newestVersion;
 
-/** A row has no checksum, but what it lies in has: a version that is not known is a later one. */
+/** Returns the failure for another version of a row. What holds rows has checksums, so a higher version is a newer format. */
 export const otherVersion = (version: number): Failed =>
   version > newestVersion ? newerFormat("a row", { format: "row", version }) : damagedRow(`version ${version}`);
 

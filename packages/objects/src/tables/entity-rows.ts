@@ -22,7 +22,7 @@ const stateOf = (row: RowCursor): EntityState => ({
   properties: row.dictionary(entitySchema.properties) ?? [],
 });
 
-/** Returns the number of properties of a row, without reading them. Throws as decodeEntity does. */
+/** Returns the number of properties of a row, without reading them. Throws like decodeEntity. */
 export const propertyCount = (bytes: Uint8Array): number => cursor.read(bytes, (row) => row.entries(entitySchema.properties));
 
 /** Most properties of an entity, without PartitionKey, RowKey and Timestamp. */

@@ -24,7 +24,7 @@ export type FilterTerm = Comparison | { readonly kind: "and" | "or" | "not" };
 /** More in one filter than the service allows, so that a message of any sender is bounded. */
 export const filterTermsMax = 2_048;
 
-/** Whether each term finds what it needs and one value is left. */
+/** True if each term finds its operands and one value is left. */
 export function isFilter(terms: readonly FilterTerm[]): boolean {
   if (terms.length === 0) return true;
   if (terms.length > filterTermsMax) return false;
@@ -91,7 +91,7 @@ function widenedTo(type: FilterConstant["type"], constant: FilterConstant): Filt
   return type === "double" ? { type, value: constant.value as number } : constant;
 }
 
-/** `order`: of the left side to the right one. */
+/** True if the operator holds; `order`: order of the left side to the right one. */
 export function satisfies(operator: ComparisonOperator, order: number): boolean {
   switch (operator) {
     case "eq":

@@ -36,7 +36,7 @@ export const partitionPrefix = (rules: Rules, table: LocatedTable, partitionKey:
 /** Returns the key of an entity. `partition` is what partitionPrefix gave. */
 export const entityKey = (partition: Uint8Array, rowKey: string): Uint8Array => appendComponents(partition, [[rowKey]]);
 
-/** Returns the key of an entity's row, as people know it. */
+/** Returns the keys of an entity from the key of its row. */
 export function entityKeyOf(key: Uint8Array): EntityKey {
   const [, partition, row] = intact(decodeKey(key));
   return { partitionKey: String(partition?.[3]), rowKey: String(row?.[0]) };

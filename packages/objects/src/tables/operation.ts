@@ -8,7 +8,7 @@ import type { FilterTerm } from "./filter.ts";
 
 export interface TableAddress {
   readonly account: string;
-  /** Name of the table as it was written. Tables are found without regard to case. */
+  /** Name of the table, as the client wrote it. Tables are found without regard to case. */
   readonly table: string;
 }
 
@@ -22,7 +22,7 @@ export interface EntityKey {
   readonly rowKey: string;
 }
 
-/** PartitionKey, RowKey and Timestamp are not among them. */
+/** Properties of an entity, without PartitionKey, RowKey and Timestamp. */
 export type EntityProperties = readonly DictionaryEntry[];
 
 export interface Entity extends EntityKey {
@@ -87,7 +87,7 @@ export type TableOperation =
   | { readonly case: "queryEntities"; readonly value: QueryEntities };
 
 export interface Table {
-  /** Name of the table as it was written when it was created. */
+  /** Name of the table, as written at its creation. */
   readonly name: string;
   readonly incarnation: number;
   readonly signedIdentifiers: readonly SignedIdentifier[];
@@ -95,7 +95,7 @@ export interface Table {
 
 /** The part of an answer that one range gives in one call. */
 interface Page {
-  /** True if it stopped before the end of what the range has: ask again, behind what was looked at last. */
+  /** True if the page stopped before the end of the range: ask again behind the last key. */
   readonly more: boolean;
   /** True if the query goes on behind this range. */
   readonly rangeEnded: boolean;
@@ -105,9 +105,9 @@ interface Page {
 
 export interface EntityPage extends Page {
   readonly entities: readonly Entity[];
-  /** Packed rows in place of `entities`, if they were asked for: packed-entities.ts. */
+  /** Packed rows in place of `entities`, if the caller takes them (packed-entities.ts). */
   readonly rows?: Uint8Array<ArrayBuffer> | undefined;
-  /** Last key that was looked at, whether it matches the filter or not; undefined if none. */
+  /** Last key that the query looked at, match or not; undefined: none. */
   readonly last?: EntityKey | undefined;
 }
 

@@ -21,7 +21,7 @@ import type { Entity } from "./operation.ts";
 /** Bytes of the two lengths. */
 export const lengthsBytes = 8;
 
-/** `memory`: where the bytes are written, unless it gives none. */
+/** Packs rows; `memory`: memory for the bytes, unless it is full. */
 export function packRows(rows: readonly RowEntry[], memory?: PlanContext["pageMemory"]): Uint8Array<ArrayBuffer> {
   const packedBytes = rows.reduce((sum, { key, value }) => sum + lengthsBytes + key.length + value.length, 0);
   const packed = memory?.(packedBytes) ?? new Uint8Array(packedBytes);

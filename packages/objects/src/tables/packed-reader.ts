@@ -49,7 +49,7 @@ export class PackedEntities {
   readonly #plain: PlainBytes;
   readonly #bound: PageBound;
   readonly #properties: PackedProperty[] = [];
-  /** Bytes of a key in front of the row key, as the entity before had them. */
+  /** Bytes of the key in front of the row key, as the entity before had them. */
   #prefix: Uint8Array = emptyBytes;
   #at = 0;
   #rowAt = 0;
@@ -67,9 +67,9 @@ export class PackedEntities {
   /** Where a plain row key lies. */
   rowKeyStart = 0;
   rowKeyEnd = 0;
-  /** Row key, if it is not plain (`PlainBytes`); otherwise undefined. */
+  /** Row key, if it is not plain (`PlainBytes`); undefined: it is. */
   rowKeyText: string | undefined;
-  /** Time of the entity in whole milliseconds since 1970, and what is left of it in 100 ns. */
+  /** Timestamp in whole milliseconds since 1970, and its rest in 100 ns. */
   timestampMs = 0;
   timestampRest = 0;
   propertyCount = 0;

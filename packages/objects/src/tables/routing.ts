@@ -19,7 +19,7 @@ export function queryRouteFrom(rules: Rules, operation: TableOperation, key: Uin
   return next && { table: "Entity", key: next.low };
 }
 
-/** One for each entity that is changed, so that a transaction has the turn of all of its entities. */
+/** Returns a lock key for each changed entity, so that a transaction has the turn of all of them. */
 export function lockKeysOfTables(rules: Rules, operation: TableOperation): Uint8Array[] {
   if (operation.case !== "changeEntities") return [tableOperations.route(rules, operation).key];
   const { table, partitionKey, changes } = operation.value;

@@ -52,7 +52,7 @@ const known = (truth: boolean): Chance => ({ true: truth, false: !truth });
 
 type Pieces = Readonly<Record<string, Piece | undefined>>;
 
-/** Whether the filter can hold for keys inside these pieces; a key without a piece may be anything. */
+/** True if the filter can hold for keys inside these pieces; a key without a piece may be anything. */
 function mayHold(filter: readonly FilterTerm[], pieces: Pieces, text: (constant: string) => string): boolean {
   return fold<Chance>(filter, {
     compare: (term) => chanceOf(term, pieces, text),
@@ -100,7 +100,7 @@ export function spansOfQuery(rules: Rules, { table, filter }: Pick<QueryEntities
   return spans.list;
 }
 
-/** Names of tables are compared without regard to case, as they are found. */
+/** Returns the spans of table names that a query can match, without regard to case. */
 export function spansOfTables({ account, filter }: Pick<ListTables, "account" | "filter">): Span[] {
   const all = tablesPrefix(account);
   const spans = new Spans();

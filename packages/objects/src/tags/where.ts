@@ -37,7 +37,7 @@ const containerName = "@container";
 /** Words that the service does not take as names of tags unless they are quoted (reports of its users: docs/api/outcomes.md). */
 const reservedWords: ReadonlySet<string> = new Set(["YEAR", "MONTH"]);
 
-/** `reason` is the service's message for a search that it can't read. */
+/** Parsed search; `reason`: message of the service for a search that it can't read. */
 export type ParsedWhere = { readonly ok: true; readonly where: Where } | { readonly ok: false; readonly reason: string };
 
 const bad = (why: string): string => `Error parsing query: ${why}`;
@@ -48,7 +48,7 @@ const token = /\s*(?:"([^"]*)"|'((?:[^']|'')*)'|(<>|>=|<=|=|>|<)|(@?[A-Za-z_][A-
 interface Token {
   readonly kind: "quoted" | "value" | "operator" | "word" | "other" | "end";
   readonly text: string;
-  /** Number of its first character, counted from 1. */
+  /** Position of the first character, counted from 1. */
   readonly position: number;
 }
 
@@ -126,7 +126,7 @@ function comparisonOf(name: Token, operator: Token, value: Token, kind: WhereKin
 export const containerOfWhere = (where: Where): string | undefined =>
   where[0]?.find((comparison) => comparison.name === containerName)?.value;
 
-/** Whether tags fulfil it; `@container` is the caller's to look at. */
+/** True if the tags fulfil the search; the caller looks at `@container`. */
 export const holds = (where: Where, tags: Metadata): boolean =>
   where.some((comparisons) => comparisons.every((comparison) => comparison.name === containerName || compares(comparison, tags)));
 

@@ -21,7 +21,7 @@ export interface Held {
   readonly kind: HeldKind;
   /** Id of the file or directory. It is never used again. */
   readonly id: string;
-  /** The name as it was written; the key has its folded form. */
+  /** Name as the client wrote it; the key has its folded form. */
   readonly name: string;
 }
 

@@ -7,7 +7,7 @@
 export const odd: Error = new Error("left to protobuf-es");
 
 const startBytes = 16 * 1024;
-/** A buffer that grew beyond this is let go after its message. */
+/** Length in bytes beyond which a buffer is dropped after its message. */
 const keptBytesMax = 1024 * 1024;
 /** Bytes from this size on are not copied: to copy less costs less than a part of its own in the frame. */
 export const referencedFromBytes: number = 16 * 1024;
@@ -19,20 +19,20 @@ const shortText = 64;
 const two32 = 0x1_0000_0000;
 /** Largest high half of a safe integer. */
 const safeHigh = 0x1f_ffff;
-/** Numbers up to here are safe integers also when they are doubled. */
+/** Largest number whose double is a safe integer. */
 const zigzagMax = 0xf_ffff_ffff_ffff;
 /** The two halves of a number that a double can't hold, such as the time of an entity in units of 100 ns. */
 const halves = new DataView(new ArrayBuffer(8));
 
 /** Bytes that belong between two bytes of an encoded message. */
 export interface Reference {
-  /** Number of the message's own bytes before them. */
+  /** Number of the message's own bytes in front of the reference. */
   readonly at: number;
   /** Bytes that are owned by the caller and not copied. */
   readonly bytes: Uint8Array;
 }
 
-/** An encoded message without its large values of bytes, and these values. */
+/** Encoded message without its large byte values, and these values. */
 export interface Encoded {
   readonly own: Uint8Array;
   /** References in the order of their offsets. */
@@ -301,7 +301,7 @@ export class WireReader {
     return low;
   }
 
-  /** Returns the low half of a number whose first byte was read and says that more follow. */
+  /** Returns the low half of a number whose first byte says that more follow. */
   #varint(first: number): number {
     const bytes = this.#bytes;
     let at = this.at;
@@ -392,7 +392,7 @@ export class WireReader {
     return start === end ? "" : latin1Slice.call(bytes, start, end);
   }
 
-  /** Skips what has a length in front, and returns where it begins. */
+  /** Skips a value with its length in front, and returns the value's offset. */
   #skip(): number {
     const length = this.uint32();
     const start = this.at;

@@ -16,7 +16,7 @@ import { constants, open } from "node:fs/promises";
 
 /** Unit of offsets, lengths and memory. Disks ask for 512 bytes or 4 KiB. */
 export const directPageBytes = 4096;
-/** A write with fewer bytes in whole pages goes through the page cache, which is quicker for it. */
+/** Number of bytes in whole pages below which a write goes through the page cache, which is quicker for it. */
 export const directBytesMin: number = 128 * 1024;
 const slotBytes = 1024 * 1024;
 /** Threads that Node has for files. */
@@ -72,13 +72,13 @@ export interface DirectSupport {
   refused: boolean;
 }
 
-/** The second handle of one file, opened when it is needed first. */
+/** Second handle of a file for direct writes, opened at the first use. */
 export class DirectWrites {
   readonly #cached: FileHandle;
   readonly #support: DirectSupport;
   #opening: Promise<FileHandle | undefined> | undefined;
 
-  /** `cached`: the handle that everything else of this file goes through. */
+  /** `cached`: handle that all other operations on the file use. */
   constructor(cached: FileHandle, support: DirectSupport) {
     this.#cached = cached;
     this.#support = support;

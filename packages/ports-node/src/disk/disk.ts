@@ -166,7 +166,7 @@ export class NodeDisk implements Disk {
   readonly #root: string;
   readonly #support: DirectSupport;
 
-  /** `direct: false`: everything through the page cache. */
+  /** `direct: false`: every write goes through the page cache. */
   constructor(root: string, options: { readonly direct?: boolean } = {}) {
     this.#root = resolve(root);
     this.#support = { refused: options.direct === false || constants.O_DIRECT === undefined };

@@ -43,12 +43,12 @@ class LevelStore implements KeyValue {
   readonly #name: string;
   #level: Level;
   #last: Promise<void> = Promise.resolve();
-  /** Number of reads on their way: they end by themselves. */
+  /** Number of reads under way. */
   #gets = 0;
   #noGets = (): void => {};
   /** Whoever reads one may do other things between. */
   #ranges = 0;
-  /** While it is opened anew; what is read then waits for it. */
+  /** Opening of the store anew, for which reads wait; undefined: none is under way. */
   #opening: Promise<void> | undefined;
   /** Error of a write since the store was opened; undefined: none failed. */
   #hurt: DiskError | undefined;

@@ -61,7 +61,7 @@ interface Fragment {
   readonly data: Uint8Array;
 }
 
-/** Returns the whole record that begins there within its block; undefined: none is intact. */
+/** Returns the whole record at an offset of its block; undefined: no intact one begins there. */
 function fragmentAt(log: Uint8Array, at: number, blockEnd: number): Fragment | undefined {
   if (at + headerBytes > blockEnd) return undefined;
   const length = (log[at + 4] as number) | ((log[at + 5] as number) << 8);

@@ -40,7 +40,7 @@ export class Door {
   /** Takes the TLS off; listens nowhere itself. */
   readonly #tls: TlsServer | undefined;
   #tlsNow: PeerTls | undefined;
-  /** Ends of the time that connections have for their TLS handshake, by peer. */
+  /** Functions that end the time for a TLS handshake, by peer. */
   readonly #shaking = new Map<string, () => void>();
   /** Names that certificates prove, by peer. */
   readonly #callers = new Map<string, PeerName>();

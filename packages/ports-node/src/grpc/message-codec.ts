@@ -110,7 +110,7 @@ export class MessageCodec {
     this.#compiled = compiledCodec(schema, field);
   }
 
-  /** Throws when a value does not fit its field (a bug of the caller). */
+  /** Encodes a message. Throws if a value does not fit its field (a bug of the caller). */
   prepare(init: object): Prepared {
     if (!this.hasPayload) {
       const { own, references } = this.#compiled?.encode(init) ?? encodedWhole(toBinary(this.schema, create(this.schema, init as never)));
@@ -134,7 +134,7 @@ export class MessageCodec {
     return toBinary(this.schema, create(this.schema, light as never));
   }
 
-  /** True if a decoded message of so many bytes has views of the frame that it came in. */
+  /** True if a decoded message of this length has views of its frame. */
   viewsFrame(messageBytes: number): boolean {
     return this.hasPayload || (this.#copyBeforeDecoding && messageBytes >= decodedInPlaceBytes);
   }

@@ -1,17 +1,17 @@
-/** Every number of the transport, and the options of grpc-js that follow from them. */
+/** Limits of the transport, and the options of grpc-js that follow from them. */
 import type { ChannelOptions } from "@grpc/grpc-js";
 
 export interface GrpcLimits {
   /** Largest encoded message, in bytes. */
   readonly messageBytesMax: number;
-  /** A frame is closed when it holds this much; one message may be larger. */
+  /** Length in bytes at which a frame is closed; a single message may be larger. */
   readonly frameBytes: number;
   /** Handed to the connection and not yet written to the socket; the rest waits and grows the next frame. */
   readonly writingBytesMax: number;
   /** Calls waiting at the sender of one connection; beyond it they are refused with `overloaded`. */
   readonly queuedBytesMax: number;
   readonly queuedCallsMax: number;
-  /** Calls that the receiver of one connection handles at a time before it stops reading. */
+  /** Calls of one connection that are handled at a time; beyond it the receiver stops reading. */
   readonly inFlightCallsMax: number;
   readonly inFlightBytesMax: number;
   readonly connectTimeoutMs: number;
@@ -20,7 +20,7 @@ export interface GrpcLimits {
   readonly reconnectMaxMs: number;
   readonly keepAliveEveryMs: number;
   readonly keepAliveTimeoutMs: number;
-  /** Time within which a connection has to prove that it belongs to the stamp, in milliseconds. */
+  /** Time within which a connection has to prove its secret, in milliseconds. */
   readonly proveTimeoutMs: number;
   /** Connections that have not, at a listening port; HTTP/2 and plain ones each. */
   readonly unprovenMax: number;

@@ -31,7 +31,7 @@ export interface GrpcTransportOptions {
   readonly credential?: () => Credential;
   /** Certificates with which this process and its peers prove who they are, asked for at each connection; without them there is no TLS. */
   readonly tls?: (() => PeerTls) | undefined;
-  /** Where others reach what this transport serves, when that is not where it listens. */
+  /** Address at which others reach the transport's services, if it is not the one it listens at. */
   readonly advertised?: Address | undefined;
 }
 
@@ -87,7 +87,7 @@ export class GrpcTransport implements Transport {
     this.#frames.giveBack(held);
   }
 
-  /** Ends the connections to this address as if the network had lost them: for tests and measurements. */
+  /** Ends the connections to an address as a failing network would, for tests and measurements. */
   disconnect(address: Address): void {
     for (const [key, bus] of this.#buses) if (key.endsWith(` ${address}`)) bus.disconnect();
   }

@@ -29,7 +29,7 @@ const handshakeBytes = 64 * 1024;
 export interface AcceptorsOptions extends PlacesOptions {
   /** Largest head of a request, in bytes. */
   readonly headerBytesMax: number;
-  /** Bytes of all heads that have not come to their end: beyond, connections are ended. */
+  /** Bound of the bytes of all unfinished heads; beyond it connections are ended. */
   readonly headBytesMax: number;
 }
 
@@ -45,7 +45,7 @@ export class Acceptors {
   readonly #places: ConnectionPlaces<string>;
   /** Open connections, by the client's address and port. */
   readonly #sockets = new Map<string, Socket>();
-  /** Bytes that a connection had brought when its last request was answered. */
+  /** Number of bytes of each connection when its last request was answered. */
   readonly #answeredAt = new Map<string, number>();
   /** TLS connections whose handshake is over. */
   readonly #shaken = new Set<string>();
@@ -157,7 +157,7 @@ export class Acceptors {
 
 type Peer = Pick<Socket, "remoteAddress" | "remotePort">;
 
-/** Returns a name that a connection and the TLS socket over it have in common. */
+/** Returns a name that a connection shares with the TLS socket over it. */
 const nameOf = ({ remoteAddress, remotePort }: Peer): string => `${remoteAddress} ${remotePort}`;
 
 function listening(server: Server | HttpServer | HttpsServer, options: Place & { readonly reusePort?: boolean }): Promise<void> {

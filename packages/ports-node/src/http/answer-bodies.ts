@@ -1,10 +1,10 @@
 /** Bodies of answers, as the HTTP server (http-server.ts) sends them. */
 import type { HttpBody, HttpResponse } from "@stamp/ports";
 
-/** An answer goes out in pieces of this size, so that no more of it waits in a socket. */
+/** Size of a piece of an answer in bytes, so that no more of it waits in a socket. */
 export const writeBytesMax: number = 64 * 1024;
 
-/** Returns what tells the body that a chunk was written; undefined if it does not want to know. */
+/** Returns a function that tells the body of a written chunk; undefined: the body has no use for it. */
 export function takenBy(body: HttpBody | Iterable<Uint8Array>): ((chunk: Uint8Array) => (error?: Error | null) => void) | undefined {
   if (!("taken" in body) || body.taken === undefined) return undefined;
   return (chunk) => (error) => {

@@ -144,7 +144,7 @@ function failedOf(hostname: string, error: Error & { readonly code?: string }): 
   return refused("unavailable", reason, `${hostname} can't be reached: ${error.code ?? error.message}`);
 }
 
-/** The body, which ends its connection when it comes too late or nobody wants the rest. */
+/** Body that ends its connection if it is too late or nobody wants its rest. */
 class Body implements AsyncIterableIterator<Uint8Array> {
   readonly #message: IncomingMessage;
   readonly #chunks: AsyncIterator<Buffer>;

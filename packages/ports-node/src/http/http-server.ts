@@ -264,7 +264,7 @@ export class NodeHttpServer {
     }
   }
 
-  /** Answers a request that is one too many, in its turn, and ends the connection. */
+  /** Answers the first request beyond the bound, in its turn, and ends the connection. */
   async #sendLast(response: ServerResponse, answer: HttpResponse & { readonly body?: Uint8Array }): Promise<void> {
     const { status, reason, headers, body } = lastAnswer(answer);
     response.writeHead(status, reason, [...headers]);

@@ -6,7 +6,7 @@ export interface PaceLimits {
   readonly leastRateWindowMs: number;
 }
 
-/** Clients are looked at so often whether they are too slow. */
+/** Time between two looks for slow clients, in milliseconds. */
 const paceEveryMs = 1_000;
 /**
  * Standing still for longer is allowed after many bytes went out at once, as a multiple of the window: what the system took counts as
@@ -14,7 +14,7 @@ const paceEveryMs = 1_000;
  */
 const sendCreditWindows = 5;
 
-/** Clients that the server waits for, and the end of those that are too slow. */
+/** Watches clients that the server waits for, and ends those that are too slow. */
 export class Paces {
   readonly #limits: PaceLimits;
   readonly #waiting = new Map<Pace, () => void>();

@@ -37,7 +37,7 @@ export class Ignored {
   }
 }
 
-/** Takes the bytes of a socket from the HTTP parser and drops them. */
+/** Takes a socket's bytes from the HTTP parser and drops them. */
 function dropIncoming(socket: Socket): void {
   socket.removeAllListeners("data");
   socket.on("data", () => {});

@@ -120,7 +120,7 @@ function fromText(text: string, type: string): unknown {
   return text;
 }
 
-/** Meaning of every key of a schema, and its default as JSON text; undefined if it has none. */
+/** Returns the meaning of every key of a schema with its default as JSON text; undefined: it has none. */
 export const describeKeys = (
   schema: z.ZodObject,
 ): { readonly key: string; readonly type: string; readonly meaning: string; readonly byDefault?: string }[] =>
@@ -186,7 +186,7 @@ function fileOf(path: string): Record<string, unknown> {
 
 export interface UnknownName {
   readonly name: string;
-  /** The known name that it may have been meant for. */
+  /** Known name that is nearest to the unknown one; undefined: none is near. */
   readonly nearest: string | undefined;
 }
 
@@ -205,7 +205,7 @@ export function nearestName(name: string, known: readonly string[], letters: num
   return near && near.edits <= Math.max(2, letters / 3) ? near.each : undefined;
 }
 
-/** Letters that are put in, left out or changed to make one of the other (Levenshtein). */
+/** Returns the number of letters to insert, drop or change between two words (Levenshtein). */
 function editsBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i++) {

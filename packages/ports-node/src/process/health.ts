@@ -16,7 +16,7 @@ const json = (status: number, value: unknown): HttpResponse => ({
   body: Buffer.from(`${JSON.stringify(value)}\n`),
 });
 
-/** `certificates`: of the doors that are open now. `isStopping`: the process has been asked to stop, and is not ready any more. */
+/** `certificates`: certificates of the open doors. `isStopping`: the process was asked to stop, and is not ready any more. */
 export function healthHandler(
   roleName: string,
   name: string,

@@ -22,7 +22,7 @@ export interface SystemError extends Error {
 export const isSystemError = (error: unknown): error is SystemError =>
   error instanceof Error && typeof (error as SystemError).code === "string" && typeof (error as SystemError).syscall === "string";
 
-/** `path`: the file it is about; an error of reading a folder as a file does not say. What the system did not say stays in its own words. */
+/** Returns an error in words; `path`: file of the error, which some errors do not name. */
 export function inWords(error: unknown, path?: string): string {
   if (!isSystemError(error)) {
     const message = error instanceof Error ? error.message : String(error);

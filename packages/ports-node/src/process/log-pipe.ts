@@ -112,7 +112,7 @@ export class LogPipe {
   }
 }
 
-/** Whether what is written to it may have to wait for a reader. */
+/** True if what is written may have to wait for a reader. */
 export const isPipe = (fd: number): boolean => {
   const status = fstatSync(fd);
   return status.isFIFO() || status.isSocket();

@@ -48,7 +48,7 @@ class Page {
 const escapedHelp = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 const escapedLabel = (text: string): string => escapedHelp(text).replaceAll('"', '\\"');
 
-/** Figures of the process besides its role's. Embedded roles share a process and have none of them. */
+/** Figures of the process besides its role's; embedded roles share a process and have none. */
 export interface ProcessFigures {
   readonly lag: ELDHistogram;
   /** How far the wall clock was set since the process started, in milliseconds; below zero: back. */
@@ -56,13 +56,13 @@ export interface ProcessFigures {
   readonly certificates: readonly ServedCertificate[];
   /** Facts about the stamp's secret; undefined where nothing is proven. */
   readonly secret?: SecretFacts | undefined;
-  /** Figures of its certificate for other processes; undefined without TLS between them. */
+  /** Figures of the certificate for other processes; undefined without TLS between them. */
   readonly peer?: PeerFigures | undefined;
 }
 
 export interface PeerFigures {
   readonly tls: { readonly endsAtMs: number };
-  /** Reason why its files can't be used; empty if they can. */
+  /** Reason why the certificate's files can't be used; empty: they can. */
   readonly problem: string;
 }
 
@@ -71,7 +71,7 @@ export interface ServedCertificate {
   readonly door: string;
   /** End of the certificate, in milliseconds since 1970. */
   readonly endsAtMs: number;
-  /** True if its files hold something else by now that can't be used. */
+  /** True if the files hold another certificate by now, which can't be used. */
   readonly successorUnusable: boolean;
 }
 
@@ -141,7 +141,7 @@ class FactsPage {
     this.#metrics = metrics;
   }
 
-  /** `ranges`: for which the `*` of lists in the path stand. */
+  /** Adds facts; `ranges`: values that the `*` of lists in the path stand for. */
   add(path: readonly string[], value: unknown, labels: Labels, ranges: readonly string[]): void {
     if (typeof value === "number" || typeof value === "bigint") this.#number(path, Number(value), labels, ranges);
     else if (typeof value === "boolean") this.#known(path, value ? 1 : 0, labels, ranges);

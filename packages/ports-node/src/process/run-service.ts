@@ -85,11 +85,11 @@ export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
   readonly create: (world: World, config: z.infer<S>) => R | Promise<R>;
   /** Does what comes before the doors open; false: they stay closed, and the process tells why with its status. */
   readonly beforeDoors?: (role: R, config: z.infer<S>) => Promise<boolean>;
-  /** HTTP doors of the role, opened when it has started; an empty `listen` is left out. */
+  /** HTTP doors of the role, opened after its start; an empty `listen` is left out. */
   readonly doors?: (role: R, config: z.infer<S>) => readonly ServedDoor[];
 }
 
-/** `makeWorld`: another world than that of Node, for tests of what a process refuses. */
+/** `makeWorld`: makes another world than Node's, for tests of refusals. */
 export async function runService<S extends z.ZodObject, R extends Role>(
   service: ServiceDefinition<S, R>,
   makeWorld: typeof nodeWorld = nodeWorld,

@@ -17,7 +17,7 @@ export interface SystemTimes {
   readonly bootMs: (() => number) | undefined;
 }
 
-/** How long a reading is good while the wall clock keeps its distance, in monotonic milliseconds. */
+/** Time for which a reading is good while the wall clock keeps its distance, in monotonic milliseconds. */
 const keptMs = 100;
 /** The distance changes by less without a step: the wall clock is read in whole milliseconds. */
 const stepMinMs = 5;

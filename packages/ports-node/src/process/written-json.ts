@@ -56,7 +56,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** `what`: beginning of the message about the wrong token. Undefined: the text ends too early. */
+/** Returns an error for a wrong token; `what`: beginning of its message. Undefined: the text ends too early. */
 function wrongPlace(json: string, what: string | undefined): WrittenPlace {
   const lines = json.split("\n");
   const last = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
@@ -91,7 +91,7 @@ interface Places {
   readonly places: ReadonlyMap<string, WrittenPlace>;
 }
 
-/** `json`: what JSON.parse takes. */
+/** Returns the positions of values in `json`, a text that JSON.parse takes. */
 function placesIn(json: string): Places {
   const wrong: string[] = [];
   const places = new Map<string, WrittenPlace>();

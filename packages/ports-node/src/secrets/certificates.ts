@@ -10,7 +10,7 @@ import type { Logger } from "@stamp/ports";
 import { inWords } from "../process/in-words.ts";
 
 export interface TlsFiles {
-  /** PEM, the door's own certificate first, then those between it and the root. */
+  /** PEM file: the door's own certificate first, then those up to the root. */
   readonly certificatePath: string;
   readonly keyPath: string;
 }

@@ -20,10 +20,10 @@ const writableByAll = 0o002;
 export interface SecretSources {
   readonly clusterSecret?: string | undefined;
   readonly clusterSecretFile?: string | undefined;
-  /** Makes the file when it is not there: at the first start of a stamp. */
+  /** True to make the file if it is absent: at the first start of a stamp. */
   readonly clusterSecretMake?: boolean;
   readonly clusterSecretPrevious?: string | undefined;
-  /** `clusterSecretFile` with `.previous` behind it if this is not given. */
+  /** File with the previous secret (default: `clusterSecretFile` with `.previous` behind it). */
   readonly clusterSecretPreviousFile?: string | undefined;
 }
 
@@ -43,11 +43,11 @@ export const secretFilesBeside = (current: string): SecretFiles => ({ current, n
 /** Returns the credential that these name: open when they name none. Throws ConfigError for a secret that can't be read or is too short. */
 export const credentialOf = (sources: SecretSources, caller?: Caller): SecretCredential => credentialWith(secretsOf(sources), caller);
 
-/** Returns the credential of a process with these secrets that says to have this role. */
+/** Returns the credential of a process with these secrets, which claims this role. */
 export const credentialWith = (secrets: readonly string[], caller?: Caller): SecretCredential =>
   secrets.length === 0 ? openCredential : new SecretCredential(secrets, undefined, undefined, undefined, caller);
 
-/** Returns the files that these name; empty names where a secret is not read from a file. */
+/** Returns the paths of the files; empty where a secret does not come from a file. */
 export function filesOf({ clusterSecretFile = "", clusterSecretPreviousFile = "" }: SecretSources): SecretFiles {
   if (clusterSecretFile === "") return { current: "", next: "", previous: clusterSecretPreviousFile };
   const beside = secretFilesBeside(clusterSecretFile);

@@ -26,9 +26,9 @@ const writableByOthers = 0o022;
 export interface IssuedToken {
   /** Id of the token: its nonce. */
   readonly id: string;
-  /** Role that its holder says to have, e.g. "operator". */
+  /** Role that the token's holder claims, e.g. "operator". */
   readonly role: string;
-  /** Time at which it was made and when it ends, in milliseconds since 1970. */
+  /** Times of the token's making and end, in milliseconds since 1970. */
   readonly madeMs: number;
   readonly endsMs: number;
   readonly revoked: boolean;
@@ -139,7 +139,7 @@ function tokenIn(folder: string, name: string, names: ReadonlySet<string>): read
   }
 }
 
-/** Removes files of tokens that have ended, whatever they say: none is good for longer than a day. */
+/** Removes files of tokens older than a day, which have ended whatever they say. */
 function forgetEnded(folder: string, nowMs: number): void {
   for (const name of namesIn(folder).names) {
     const path = join(folder, name);

@@ -31,7 +31,7 @@ export interface MasterKeySources {
 export interface MasterKeyFiles {
   /** File with the key that seals. */
   readonly current: string;
-  /** The key that takes its place next, during a rotation; it opens, too. */
+  /** File with the key that comes next, during a rotation; it opens, too. */
   readonly next: string;
   /** File with the previous key, which still opens. */
   readonly previous: string;
@@ -44,7 +44,7 @@ export const masterKeyFilesBeside = (current: string): MasterKeyFiles => ({
   previous: `${current}.previous`,
 });
 
-/** Returns the files that these name; empty names where a key is not read from a file. */
+/** Returns the paths of the files; empty where a key does not come from a file. */
 export function masterKeyFilesOf({ masterKeyFile = "", masterKeyPreviousFile = "" }: MasterKeySources): MasterKeyFiles {
   if (masterKeyFile === "") return { current: "", next: "", previous: masterKeyPreviousFile };
   const beside = masterKeyFilesBeside(masterKeyFile);
@@ -117,7 +117,7 @@ function decoded(text: string, where: string): Uint8Array {
   throw new ConfigError(`${where}: a master key is 32 random bytes in base64, one line (openssl rand -base64 32)`);
 }
 
-/** Returns the id of a key, as sealed rows name it: 16 hex digits. */
+/** Returns the id of a key, which sealed rows name: 16 hex digits. */
 export const masterKeyId = (key: Uint8Array): string => createHmac("sha256", key).update("stamp master key id").digest("hex").slice(0, 16);
 
 /** Returns the file with the id of the key in `path`. */

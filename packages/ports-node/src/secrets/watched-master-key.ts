@@ -14,7 +14,7 @@ import { inWords } from "../process/in-words.ts";
 import { sharedInterval } from "../time/shared-interval.ts";
 import { type MasterKeyFiles, type MasterKeySources, masterKeyFilesOf, masterKeyId, masterKeysOf, noteMasterKeyIds } from "./master-key.ts";
 
-/** How often a process looks at the files of its master key, in milliseconds. */
+/** Time between two looks at the files of the master key, in milliseconds. */
 const lookEveryMs = 1_000;
 
 export class WatchedMasterKey {

@@ -18,7 +18,7 @@ import { sharedInterval } from "../time/shared-interval.ts";
 import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
 import { revokedTokens } from "./issued-tokens.ts";
 
-/** How often a process looks at the files of its secret, in milliseconds. */
+/** Time between two looks at the files of the secret, in milliseconds. */
 export const secretLookEveryMs = 1_000;
 
 export class WatchedSecret {
@@ -103,7 +103,7 @@ export class WatchedSecret {
   }
 }
 
-/** Changes whenever a file is written, replaced, removed, or who may read it changes. */
+/** Returns a text that changes when a file is written, replaced or removed, or its readers change. */
 function stateOf(files: SecretFiles): string {
   return Object.values(files).map(stateOfFile).join(" ");
 }

@@ -38,7 +38,7 @@ export class TimerQueue {
   /** True while due timers run. */
   #running = false;
 
-  /** `dueMs`: by `performance.now()`. */
+  /** Adds a timer; `dueMs`: its time by `performance.now()`. */
   add(dueMs: number, run: () => void): Timer {
     const queued: Queued = { dueMs, order: this.#made++, run, at: -1 };
     this.#rise(queued, this.#heap.length);

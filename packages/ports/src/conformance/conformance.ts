@@ -21,7 +21,7 @@ function show(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? `${inner}n` : inner)) ?? String(value);
 }
 
-/** Compares scalars, byte arrays, and arrays of them. */
+/** True if two scalars, byte arrays or arrays of them are equal. */
 function same(actual: unknown, expected: unknown): boolean {
   if (actual instanceof Uint8Array && expected instanceof Uint8Array) return equalBytes(actual, expected);
   if (Array.isArray(actual) && Array.isArray(expected)) {

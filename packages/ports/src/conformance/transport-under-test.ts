@@ -20,7 +20,7 @@ export interface TransportUnderTest {
   dispose(): Promise<void>;
 }
 
-/** Returns the service with only some of its handlers; the others refuse. */
+/** Serves only some methods of a service; the others are refused. */
 export function servedPartly<S extends DescService>(service: S, handlers: Partial<Handlers<S>>): ServedService {
   const all: Record<string, unknown> = {};
   for (const method of service.methods) {

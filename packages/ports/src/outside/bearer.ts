@@ -1,4 +1,4 @@
-/** Tokens that somebody outside has issued (OpenID Connect), as the front-end sees them. */
+/** Claims of tokens that an issuer outside made (OpenID Connect), as the front-end uses them. */
 export interface TokenClaims {
   /** Subject of the token: `oid`, or else `sub`. */
   readonly subject: string;

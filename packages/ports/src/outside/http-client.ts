@@ -36,7 +36,7 @@ export interface IncomingAnswer {
   readonly status: number;
   /** Names in lower case; one that came several times is joined by ", ". */
   readonly headers: Readonly<Record<string, string>>;
-  /** Names and values in turn, exactly as they came. Absent: the client can't tell. */
+  /** Names and values in turn, unchanged; absent: the client can't tell them. */
   readonly rawHeaders?: readonly string[];
   /** Slowed down by its reader, who reads it to its end or leaves it (`return`). Throws `FailureError` when it breaks off. */
   readonly body: AsyncIterableIterator<Uint8Array>;

@@ -19,7 +19,7 @@ export interface WrittenFile {
 }
 
 export interface WrittenFiles {
-  /** Returns `path` as it is meant in a file of `folder`. */
+  /** Returns the path that a file of `folder` means by `path`. */
   resolve(folder: string, path: string): string;
   /** Folder that holds a file. */
   folderOf(path: string): string;

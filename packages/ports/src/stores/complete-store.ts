@@ -61,7 +61,7 @@ export interface OpenCompleteOptions {
 /** Returns the file of the mark, beside the store on the same disk. */
 export const markPath = (name: string): string => `${name}-mark`;
 
-/** Size of the proof with its key and the store's own addition, at most. */
+/** Bound of the bytes of the proof with its key and the store's own addition. */
 const proofBytesMax = 256;
 const neverWritten = utf8("proof/none");
 

@@ -95,7 +95,7 @@ export async function raiseFeatureLevel(world: MarkerWorld, level: number): Prom
   });
 }
 
-/** True if the folder's marker says that `format` was written here once. */
+/** True if the folder's marker says that `format` was written here. */
 export async function hasWritten(world: MarkerWorld, format: FormatName): Promise<boolean> {
   return Object.hasOwn((await readMarker(world)) ?? {}, format);
 }

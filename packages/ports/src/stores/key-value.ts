@@ -13,7 +13,7 @@ export interface KeyRange {
 /** Size of the largest batch that a store takes. */
 export interface BatchMax {
   readonly operations: number;
-  /** Sum of keys, values and what the store adds to them. */
+  /** Bytes of keys and values, with those that the store adds. */
   readonly bytes: number;
 }
 
@@ -43,6 +43,6 @@ export type KeyValueOpen = { readonly kind: "opened"; readonly store: KeyValue }
 /** Opens the stores of one process by name (a folder below its data folder). */
 export interface KeyValueStores {
   open(name: string): Promise<KeyValueOpen>;
-  /** Removes the store and all it holds; it must be closed. */
+  /** Removes a store with its content; it must be closed. */
   destroy(name: string): Promise<void>;
 }

@@ -58,7 +58,7 @@ export const sameContent = (a: Pick<StoreProof, "count" | "sum">, b: Pick<StoreP
 
 export const encodeProof = (digest: Digest, proof: StoreProof): Uint8Array => encode(digest, proofKind, proof);
 export const decodeProof = (digest: Digest, bytes: Uint8Array): Outcome<StoreProof> => decode(digest, proofKind, bytes);
-/** Returns one slot, without the zeros behind it. */
+/** Encodes a mark for one slot, without the zeros behind it. */
 export const encodeMark = (digest: Digest, proof: StoreProof): Uint8Array => encode(digest, markKind, proof);
 export const markOffset = (sequence: number): number => (sequence % 2) * markSlotBytes;
 

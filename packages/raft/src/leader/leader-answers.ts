@@ -5,7 +5,7 @@ import { offerSnapshot } from "../snapshot-stream.ts";
 import { advanceCommit, handOver, heardFollower, leading } from "./leader.ts";
 import { confirmReads } from "./replication.ts";
 
-/** Answered heartbeats without a sign of life of a snapshot's stream, until it is offered again. */
+/** Number of answered heartbeats, without progress of a snapshot's stream, after which it is offered again. */
 const idleHeartbeatsMax = 3;
 
 export function onAppendAnswer(core: Core, message: MessageOf<"appendAnswer">): void {

@@ -50,7 +50,7 @@ function follow(core: Core): void {
   leading(core).follow(ids, core.log.last.index);
 }
 
-/** Notes that a follower answered, and readmits it if it has no standing. Undefined: it is no member. */
+/** Notes an answer of a follower, and readmits it if it has no standing. Undefined: it is no member. */
 export function heardFollower(core: Core, { from, session, full }: Message): Progress | undefined {
   const leadership = leading(core);
   const progress = leadership.progress.get(from);
@@ -60,7 +60,7 @@ export function heardFollower(core: Core, { from, session, full }: Message): Pro
   return progress;
 }
 
-/** Moves the commit index as far as a quorum has the entries, and does what follows from it. */
+/** Raises the commit index to the entries that a quorum has, and acts on them. */
 export function advanceCommit(core: Core): void {
   const leadership = core.leadership;
   if (leadership === undefined) return;
@@ -154,7 +154,7 @@ export function transferLeadership(core: Core, to: MemberId | undefined): Outcom
   return ok(best[0]);
 }
 
-/** Tells the member that leadership is handed to, when it has the whole log. */
+/** Hands leadership over to a member, if it has the whole log. */
 export function handOver(core: Core): void {
   const transfer = core.leadership?.transfer;
   if (transfer === undefined || transfer.told) return;

@@ -24,7 +24,7 @@ export class LeaderState {
     this.reads = new PendingReads(pendingReadsMax);
   }
 
-  /** Adds followers that have come, and drops those that have left. */
+  /** Adds new followers, and drops those that left. */
   follow(ids: ReadonlySet<MemberId>, lastIndex: number): void {
     for (const id of this.progress.keys()) if (!ids.has(id)) this.progress.delete(id);
     for (const id of ids) if (!this.progress.has(id)) this.progress.set(id, new Progress(lastIndex));

@@ -12,9 +12,9 @@
 import type { Match } from "../quorum.ts";
 
 export interface WindowBounds {
-  /** Most appends with entries that wait for their answer. */
+  /** Bound of the appends with entries that wait for an answer. */
   readonly inFlightMax: number;
-  /** Most bytes in them. A single larger append still goes out alone. */
+  /** Bound of the bytes of these appends. A single larger append goes out alone. */
   readonly inFlightBytesMax: number;
 }
 
@@ -27,7 +27,7 @@ export class Progress {
   paused = false;
   /** In `replicate`: the next append goes out even if it is empty or the window is full, to find out whether one was lost. */
   nudged = false;
-  /** True if the follower answered since the leader last checked its quorum. */
+  /** True if the follower answered since the last check of the quorum. */
   active = true;
   /** Start of the follower that was heard last; undefined: none yet. */
   session: number | undefined;
@@ -81,7 +81,7 @@ export class Progress {
     return this.#flights.length < inFlightMax && (this.#flightBytes < inFlightBytesMax || this.#flights.length === 0);
   }
 
-  /** Notes that an append with these entries was sent. */
+  /** Notes an append with these entries as sent. */
   sent(count: number, bytes: number): void {
     if (this.state === "probe") this.paused = true;
     else if (count > 0) {

@@ -12,7 +12,7 @@ import type { ReadState } from "../ready.ts";
 
 interface PendingRead {
   readonly context: number;
-  /** Round that confirms it; undefined: not sent yet. */
+  /** Round of heartbeats that confirms the read; undefined: not begun yet. */
   round: number | undefined;
   index: number;
 }
@@ -58,7 +58,7 @@ export class PendingReads {
     return done.map(({ context, index }) => ({ context, index }));
   }
 
-  /** Gives all of them up, and returns their contexts. */
+  /** Gives up all reads, and returns their contexts. */
   drain(): number[] {
     const contexts = this.#pending.map(({ context }) => context);
     this.#pending = [];

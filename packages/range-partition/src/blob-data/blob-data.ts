@@ -84,7 +84,7 @@ export class BlobData implements StoredData {
     return this.sealedExtents.filter(({ extentId }) => this.#pins.isSettled(extentId));
   }
 
-  /** Writes the bytes of these places once more, at the end, a place for each. */
+  /** Appends the bytes of these places once more. Returns a place for each. */
   async copy(places: readonly Place[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
     const chunks: Uint8Array[] = [];
     for (const place of places) {
@@ -118,7 +118,7 @@ export class BlobData implements StoredData {
       );
   }
 
-  /** Disowns the places in these extents from now on. For one collector at a time. */
+  /** Disowns the places in these extents from now on. Only one collector at a time may call it. */
   leave(extentIds: readonly number[]): void {
     this.#leaving = new Set(extentIds);
   }

@@ -14,9 +14,9 @@ import type { Rules } from "@stamp/base";
 
 export interface DataPinsOptions {
   readonly rules: Rules;
-  /** How long a pin holds after it was set or renewed, in milliseconds. 0: pins hold nothing. */
+  /** Life of a pin after it was set or renewed, in milliseconds; 0: pins hold nothing. */
   readonly termMs: number;
-  /** Time at which this owner began to serve, by its monotonic clock. */
+  /** Time at which this owner began to serve, by its monotonic clock, in milliseconds. */
   readonly nowMs: number;
   /** Extents that the metadata say are settled. */
   readonly settled: readonly number[];
@@ -46,7 +46,7 @@ export class DataPins {
     for (const extentId of extentIds) this.#pinnedUntilMs.set(extentId, nowMs + this.termMs);
   }
 
-  /** Settles what may be settled of the sealed extents in the stream, and forgets extents that left it. */
+  /** Settles the sealed extents that have no pin, and forgets extents that left the stream. */
   settle(sealed: readonly number[], nowMs: number): void {
     const listed = new Set(sealed);
     for (const extentId of this.#settled) if (!listed.has(extentId)) this.#settled.delete(extentId);
@@ -65,7 +65,7 @@ export class DataPins {
   }
 }
 
-/** Settled extents of one partition, and all extents that its blob data stream lists. */
+/** Settled extents of one partition, with all extents of its blob data stream. */
 export interface SettledShare {
   readonly settled: readonly number[];
   readonly listed: readonly number[];

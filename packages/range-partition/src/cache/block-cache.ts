@@ -8,7 +8,7 @@ import type { StoredPlace } from "@stamp/lsm";
 
 const segmentBytesMax = 4 * 1024 * 1024;
 const segmentsMin = 4;
-/** Largest part of a segment that stays when it is filled again. Bounds the work of finding room. */
+/** Largest kept part of a segment that is filled again. Bounds the work of finding room. */
 const keptShare = 3 / 4;
 /** A segment of which more is free, because it was forgotten, is filled again before more memory is taken. */
 const freeShare = 1 / 2;
@@ -54,7 +54,7 @@ export class BlockCache {
     return this.#wantedBytes;
   }
 
-  /** Whether a block of so many bytes can be put here with nothing pushed out for it. */
+  /** True if a block of this length fits in without displacing another one. */
   hasRoomFor(lengthBytes: number): boolean {
     if (this.#segments.length < this.#segmentsMax) return true;
     // At least one segment has as much free as the average.
@@ -67,7 +67,7 @@ export class BlockCache {
     return this.#pushedOutBytes;
   }
 
-  /** Whether so many bytes can be here together. */
+  /** True if blocks of this length together fit into the cache. */
   holds(bytes: number): boolean {
     return bytes <= (1 - freeShareWhenFull) * this.#segmentsMax * this.#segmentBytes;
   }
@@ -90,7 +90,7 @@ export class BlockCache {
     return slot && viewOf(slot);
   }
 
-  /** Copies `bytes`, unless they are there already or larger than a quarter of the cache or 4 MiB. */
+  /** Copies a block into the cache, unless it is there or larger than a quarter of the cache or 4 MiB. */
   put(place: StoredPlace, bytes: Uint8Array): void {
     const { extentId, offsetBytes } = place;
     const { length } = bytes;
@@ -147,7 +147,7 @@ export class BlockCache {
     return segment;
   }
 
-  /** Returns the segment with the fewest bytes that are wanted, the oldest of them. */
+  /** Returns the segment with the fewest wanted bytes; of several, the oldest. */
   #roomiest(): Segment | undefined {
     let best: Segment | undefined;
     for (const segment of this.#segments) if (best === undefined || segment.wantedBytes < best.wantedBytes) best = segment;

@@ -8,7 +8,7 @@ import type { CheckpointIndex, StoredPlace } from "@stamp/lsm";
 import { BlockCache } from "./block-cache.ts";
 import { FillQueue } from "./fill-queue.ts";
 
-/** Memory that an item takes besides its bytes, about. */
+/** Estimate of the memory that an item takes besides its bytes. */
 const overheadBytes = 256;
 /** Recently used items that are passed over when one has to go. Bounds the search for the next item to drop. */
 const sparedMax = 16;
@@ -43,7 +43,7 @@ export class ByteCache<T extends { readonly bytes: number }> {
     return held?.value;
   }
 
-  /** Returns the entry without marking it as used. */
+  /** Returns an entry without marking it as used. */
   hold(place: StoredPlace): CachedItem<T> | undefined {
     return this.#held.get(nameOf(place));
   }

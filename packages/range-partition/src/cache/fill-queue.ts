@@ -1,4 +1,4 @@
-/** Fills of the row data cache wait here for their turns, for all ranges that share the cache. */
+/** Queue of fills of the row data cache, for all ranges that share the cache. */
 import { WorkInTurn } from "@stamp/base";
 import { type Clock, sleep } from "@stamp/ports";
 import type { BlockCache } from "./block-cache.ts";
@@ -14,7 +14,7 @@ export interface Filled {
   readonly fill: () => void;
 }
 
-/** One range at a time for all that share a cache, in the order in which they came. */
+/** Lets one range at a time fill, of all that share a cache, in the order of their coming. */
 export class FillQueue {
   readonly #ranges = new Set<Filled>();
   readonly #turns = new WorkInTurn();

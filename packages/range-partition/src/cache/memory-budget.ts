@@ -16,7 +16,7 @@ interface Member {
 /** Share of one range in the budget. */
 export interface MemoryShare {
   readonly set: (activeBytes: number, frozenBytes: number) => void;
-  /** It takes nothing any more. */
+  /** Function to call when the range takes nothing any more. */
   readonly close: () => void;
 }
 
@@ -54,7 +54,7 @@ export class MemoryBudget {
     return this.bytes > 2 * this.#bytesMax;
   }
 
-  /** Resolves when it is not full; others may have taken what came free by then. */
+  /** Resolves when there is room; others may have taken the room by then. */
   untilRoom(): Promise<void> {
     return this.full ? this.#shrunk.next : Promise.resolve();
   }

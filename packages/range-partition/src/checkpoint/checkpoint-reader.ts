@@ -39,7 +39,7 @@ export interface Storage {
   readonly times: StorageTimes;
 }
 
-/** A key, and how many bytes of rows lie before it and behind the sample before. */
+/** Key with the number of bytes of rows between the sample before and itself. */
 export interface KeySample {
   readonly key: Uint8Array;
   readonly bytes: number;
@@ -75,7 +75,7 @@ export class Checkpoint {
   /** Blocks that somebody waits for, by number. */
   readonly #fetching = new Map<number, Promise<Block>>();
 
-  /** `own`: the keys of the partition; what else the checkpoint holds does not count. */
+  /** `own`: keys of the partition; other keys of the checkpoint do not count. */
   constructor(stored: StoredCheckpoint, index: CheckpointIndex, own: KeyBounds, storage: Storage) {
     this.stored = stored;
     this.#bounds = boundsOf(stored, own);
@@ -97,7 +97,7 @@ export class Checkpoint {
     return ok(new Checkpoint(stored, index.value, own, storage));
   }
 
-  /** Has its index in the cache, if it can be read. */
+  /** Brings the index into the cache, if it can be read. */
   async warm(): Promise<void> {
     await this.#index().catch(() => {});
   }
@@ -220,7 +220,7 @@ export class Checkpoint {
     return at < to ? at : undefined;
   }
 
-  /** Forgets what is cached of it: it was merged into another, or is served elsewhere. */
+  /** Drops the cached index and blocks: the checkpoint was merged into another, or is served elsewhere. */
   async forget(): Promise<void> {
     const index = this.#heldIndex();
     if (index === undefined) return;
@@ -228,7 +228,7 @@ export class Checkpoint {
     await forgetBlocks(this.#storage, placesOf(index, from, to));
   }
 
-  /** Returns [from, to) of its blocks may hold keys that count. */
+  /** Returns [from, to) of the blocks that may hold keys of the partition. */
   #ownBlocks(index: CheckpointIndex): readonly [from: number, to: number] {
     const { low, high } = this.#bounds;
     const to = high.length === 0 ? index.blockCount : Math.min(index.firstBlock(high) + 1, index.blockCount);
@@ -270,7 +270,7 @@ export class Checkpoint {
     return held.value;
   }
 
-  /** Returns the index from the cache, or reads it again. */
+  /** Returns the index, from the cache or by a read. */
   async #index(): Promise<CheckpointIndex> {
     return this.#heldIndex() ?? this.#readIndex();
   }
@@ -291,7 +291,7 @@ export class Checkpoint {
     return index.value;
   }
 
-  /** Returns the block, at once when it is in the cache. */
+  /** Returns a block; if it is in the cache, without a wait. */
   #block(index: CheckpointIndex, at: number, background = false): Block | Promise<Block> {
     const cached = this.#storage.caches.blocks.get(index.block(at).place);
     if (!background) this.#count(cached);

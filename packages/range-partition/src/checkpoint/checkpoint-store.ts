@@ -30,7 +30,7 @@ export interface CheckpointRequest {
   readonly restTimes: RestTimes;
 }
 
-/** Returns undefined when nothing was left to write, or it was given up. */
+/** Writes a checkpoint; undefined: nothing was left to write, or it was given up. */
 export async function writeCheckpoint(
   rowData: OwnedStream,
   storage: Storage,
@@ -42,7 +42,7 @@ export async function writeCheckpoint(
   return written;
 }
 
-/** Tells the place of each block as soon as it has one. */
+/** Writes blocks, and tells the place of each as soon as it has one. */
 async function write(
   rowData: OwnedStream,
   storage: Storage,

@@ -34,21 +34,21 @@ export interface MaintenanceStreams {
   readonly blobData?: OwnedStream | undefined;
 }
 
-/** A memory table that takes no more commits, and what the log needs of it. */
+/** Memory table that takes no more commits, with its needs of the log. */
 export interface Frozen {
   readonly table: MemoryTable;
   /** Sequence of the last commit before the table was frozen. A parent's commits may all be outside of it. */
   readonly lastSequence: number;
-  /** Place behind its last commit: the log from here on holds everything after it. */
+  /** Place behind the table's last commit, from which on the log holds everything later. */
   readonly logStart: LogPlace;
   readonly lastTicket: number;
 }
 
 /** Readers of the log, whose cursors go into every record. */
 export interface RecordedFollowers {
-  /** `hasRest`: the record has rows that parents left. */
+  /** Returns the cursors for a record; `hasRest`: the record has rows that parents left. */
   cursors(hasRest: boolean): FollowerCursors;
-  /** Notes that the record with these cursors is durable. */
+  /** Notes a record with these cursors as durable. */
   recorded(cursors: FollowerCursors): void;
 }
 
@@ -90,7 +90,7 @@ export class Maintenance {
   /** Extent of the last record. */
   #recordExtentId = 0;
   #state: PartitionState;
-  /** Versions that a durable record, or one on its way, names. */
+  /** Format versions that a durable record names, or one on its way. */
   #needs: PartitionState["needs"];
   /** Checkpoints of the range, newest first. */
   #checkpoints: readonly Checkpoint[];
@@ -102,7 +102,7 @@ export class Maintenance {
   readonly #writingFrom = new Map<number, number>();
   /** Checkpoints that merges under way read. */
   readonly #merging = new Set<number>();
-  /** The record that is on its way; the next one waits for it. */
+  /** Records on their way; each waits for the one before it. */
   readonly #records = new WorkInTurn();
   readonly #drops = new WorkInTurn();
 
@@ -171,7 +171,7 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
-  /** Records a later lineage of the log than `above`, unless it has one. */
+  /** Records a lineage of the log above `above`, unless the log has one. */
   async beginLineage(above: number): Promise<Outcome<void>> {
     const { log, store } = this.#state.lineage ?? { log: 0, store: 0 };
     if (log > above) return ok();
@@ -179,7 +179,7 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
-  /** Records the cursors of the log's followers, and lets the log before them go. */
+  /** Records the cursors of the log's followers, and releases the log before them. */
   async recordFollowers(): Promise<Outcome<void>> {
     const recorded = await this.#record((checkpoints) => checkpoints, {});
     if (!recorded.ok) return recorded;
@@ -238,7 +238,7 @@ export class Maintenance {
     return left.ok ? ok({ state: left.value, recordExtentId: this.#recordExtentId }) : left;
   }
 
-  /** Whether there is something to merge. */
+  /** True if checkpoints should be merged. */
   get mergeDue(): boolean {
     return !this.#stopped && this.#plan() !== undefined;
   }
@@ -380,7 +380,7 @@ export class Maintenance {
     return this.#drops.run(() => this.#dropUnused());
   }
 
-  /** Drops extents that no checkpoint refers to, wherever they lie, and in which none is being written. */
+  /** Drops extents of row data that no checkpoint refers to, and in which none is being written. */
   async #dropUnused(): Promise<void> {
     if (this.#stopped) return;
     const { rowData } = this.#streams;

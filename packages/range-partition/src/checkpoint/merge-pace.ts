@@ -17,7 +17,7 @@ const readsPart = 16;
 const writtenBytesPerSecond = 1024 * 1024;
 const writtenLookMs = 1_000;
 
-/** How many times its work a step rests; 0: it only lets others go first. */
+/** Returns the rest after a step, as a multiple of its time; 0: only give way. */
 export type RestTimes = () => number;
 
 export class MergePace {
@@ -53,7 +53,7 @@ export class MergePace {
 /** Kind of the requests that this process served lately. */
 export type Served = "nothing" | "reads" | "writes";
 
-/** Watches for one merge what was served since its last look, and whether much was written lately. */
+/** Watches, for one merge, what was served since the last look, and if much was written lately. */
 export class ServedWatch {
   #before: ServedFigures;
   #sinceMs: number;

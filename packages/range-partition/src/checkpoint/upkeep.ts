@@ -23,7 +23,7 @@ export interface Kept {
   readonly storage: Storage;
   readonly maintenance: Maintenance;
   readonly tables: MemoryTables;
-  /** Budget that it shares with other partitions of the process. */
+  /** Budget that the range shares with other ranges of the process. */
   readonly memory: MemoryBudget;
   /** Returns the failure with which the range has ended; undefined: it has not. */
   readonly ended: () => Failure | undefined;
@@ -60,7 +60,7 @@ export class Upkeep {
     return this.#kept.maintenance.checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
   }
 
-  /** Begins a checkpoint and merges, if they are due. */
+  /** Begins a checkpoint or merges, if they are due. */
   look(): void {
     const { maintenance, tables, ended } = this.#kept;
     if (ended() !== undefined) return;
@@ -172,7 +172,7 @@ export class Upkeep {
     if (!written.ok) lose(written.failure);
   }
 
-  /** Nothing is lost by a merge that could not read its sources: it is tried again, later. */
+  /** Merges. If the sources can't be read nothing is lost: it is tried again later. */
   async #merge(): Promise<void> {
     const { maintenance, storage, ended, rangeId, world } = this.#kept;
     const merged = await maintenance.merge();

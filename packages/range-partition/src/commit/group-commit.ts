@@ -30,9 +30,9 @@ export interface Undurable {
   /** Writes in the order of their commits. */
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
-  /** Sequence of the last of these commits, or of the last durable one if there are none. */
+  /** Sequence of the last of these commits; without commits that of the last durable one. */
   readonly lastSequence: number;
-  /** Called with the outcome of the record that carries them. */
+  /** Called with the outcome of the record that carries the commits. */
   readonly recorded: (outcome: Outcome<void>) => void;
 }
 
@@ -40,7 +40,7 @@ export interface Undurable {
 export interface Cut {
   /** Resolves when all is applied that the log had acknowledged: at once, nothing is waited for. */
   readonly applied: Promise<void>;
-  /** Whether the log was sealed where it was cut. For once, when that is known. */
+  /** Called once it is known if the log was sealed where it was cut. */
   readonly sealed: (there: boolean) => void;
 }
 
@@ -104,7 +104,7 @@ export class GroupCommit {
   readonly #idle = new Bell();
   readonly #undurable = new Set<Group>();
   #appending: Promise<void> = Promise.resolve();
-  /** Whether the log, which was cut, is sealed there; false: or nobody can say. */
+  /** True if the log is sealed where it was cut; false: it is not, or nobody can say. */
   #sealed: { readonly promise: Promise<boolean>; readonly resolve: (there: boolean) => void } | undefined;
   /** Outcome of the record that carries the undurable commits of a leaving partition; undefined until the partition leaves. */
   #elsewhere: Promise<Outcome<void>> | undefined;
@@ -154,7 +154,7 @@ export class GroupCommit {
     );
   }
 
-  /** Returns why these writes can't be queued; undefined when they can. */
+  /** Returns why these writes can't be queued; undefined: they can. */
   refusal(writes: readonly RowWrite[]): Failed | undefined {
     if (this.#ended !== undefined) return { ok: false, failure: { ...this.#ended, applied: "no" } };
     const { noRoom } = this;

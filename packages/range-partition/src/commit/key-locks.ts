@@ -45,7 +45,7 @@ export class KeyLocks {
     });
   }
 
-  /** Acquires all of them, each once; undefined: none is held then. */
+  /** Acquires all locks, each once; undefined: none was acquired. */
   async acquireAll(keys: readonly Uint8Array[], timeoutMs: number): Promise<(() => void) | undefined> {
     const deadlineMs = this.#clock.monotonicMs() + timeoutMs;
     const held: (() => void)[] = [];

@@ -5,7 +5,7 @@ import { PendingWrites } from "./pending-writes.ts";
 
 /** A transaction that was decided under a lock key. */
 export interface Last {
-  /** Resolves to true when it is durable and applied, false if that never happens. */
+  /** Resolves to true when the write is durable and applied, to false if that never happens. */
   readonly settled: Promise<boolean>;
   /** True if the write became durable, false if it failed; undefined while that is open. */
   durable: boolean | undefined;

@@ -48,7 +48,7 @@ interface Cohort {
 
 /** A transaction that is under way. */
 interface Begun {
-  /** Wall-clock time of its begin, before any row of it was decided, in milliseconds since 1970. */
+  /** Wall-clock time of the transaction's begin, before its rows were decided, in milliseconds since 1970. */
   readonly wallMs: number;
   readonly monotonicMs: number;
   readonly deadlineMs: number;

@@ -191,7 +191,7 @@ export class LogFollowers {
     return isSent;
   }
 
-  /** Makes the cursors durable, so that the log before them can go. */
+  /** Makes the cursors durable, so that the log before them can be cut. */
   record(): Promise<Outcome<void>> {
     return this.#record();
   }
@@ -222,7 +222,7 @@ export class LogFollowers {
     return { sequence, ...place, low: toHex(keys.low), high: toHex(keys.high), note };
   }
 
-  /** Notes that the record with these cursors is durable. */
+  /** Notes a record with these cursors as durable. */
   recorded(cursors: FollowerCursors): void {
     for (const [name, { sequence }] of Object.entries(cursors)) this.#followers.get(name)?.cursor.recorded(sequence);
     const earliest = Math.min(this.#end, ...Object.values(cursors).map(({ sequence }) => sequence));
@@ -318,7 +318,7 @@ export class LogFollowers {
     }
   }
 
-  /** Yields commits from this sequence on, as the log has them now. */
+  /** Yields commits from this sequence on, read from the log. */
   async *#fromLog(name: string, first: number): AsyncGenerator<LoggedCommit, void, undefined> {
     const end = this.#end;
     let next = first;

@@ -16,7 +16,7 @@ interface Kept {
   readonly bytes: number;
 }
 
-/** The array is shortened when so many commits at its beginning are gone, and half of it. */
+/** Number of dropped commits at the beginning, if they are also half of all, at which the array is shortened. */
 const goneMax = 1_000;
 
 const sizeOf = (writes: readonly RowWrite[]): number =>

@@ -35,7 +35,7 @@ export interface Leaver {
 const leftOverBytes: number = 256 * 1024;
 /** Times that `lighten` writes out what is in memory, at most. */
 const lightenRoundsMax = 6;
-/** `lighten` ends when more than this share of what it wrote out has come again meanwhile. */
+/** Part of the last round's bytes that may come again meanwhile; if more does, `lighten` ends. */
 const muchLess = 3 / 4;
 /** Time for bytes that are on their way to the blob data stream when it takes no more. Rows are written meanwhile. */
 const dataIdleTimeoutMs = 2_000;
@@ -127,7 +127,7 @@ export class Departure {
     return this.#leaver.upkeep().untilWritten();
   }
 
-  /** It does not leave after all: merges go on. Only before `holdData`. */
+  /** Takes the departure back: merges go on. Only before `holdData`. */
   resume(): void {
     this.#preparing = false;
     this.#resumed++;

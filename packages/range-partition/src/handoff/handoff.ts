@@ -120,7 +120,7 @@ export class Handoff {
     return left;
   }
 
-  /** The streams of the parents become those of the children, in one change, or nothing happens. */
+  /** Makes the streams of the parents those of the children in one change, or changes nothing. */
   async handOver(timeoutMs: number): Promise<Outcome<void>> {
     this.#go("handedOver", "left");
     const { recordExtentId, log, became } = present(this.#left, "what the parents left");

@@ -17,12 +17,12 @@ export interface HandoffRecord {
 export interface Left extends HandoffRecord {
   /** Time since which writes wait. */
   readonly heldSinceMs: number;
-  /** How long they waited for what was being decided, and for the rest. */
+  /** Waiting time of writes for decisions under way, and for the rest, in milliseconds. */
   readonly drainMs: number;
   readonly writeMs: number;
   /** Log of a partition whose log was cut: the logs of the children begin with it. */
   readonly log?: LeftLog;
-  /** Called when the children have the streams (true), or when they do not or nobody can say (false). */
+  /** Called when the children have the streams (true), or when they have not or nobody can say (false). */
   readonly became: (happened: boolean) => void;
 }
 

@@ -30,7 +30,7 @@ export async function untilMergeable(parents: readonly FollowedParent[], waitMs:
   return followed.find((one) => !one.ok) ?? sameNotes(first, second);
 }
 
-/** A merged range keeps a follower of both parents only if both have one note about it. */
+/** Refuses a merge if the parents have different notes about a follower of both. */
 function sameNotes(first: ReadonlyMap<string, string> = new Map(), second: ReadonlyMap<string, string> = new Map()): Outcome<void> {
   const differing = [...first].find(([name, note]) => (second.get(name) ?? note) !== note);
   return differing === undefined

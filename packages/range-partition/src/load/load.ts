@@ -136,7 +136,7 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
 /** True if the metadata store was restored since the record was written. */
 const isRestored = (newest: PartitionState, metadata: OwnedStream): boolean => metadata.lineage > (newest.lineage?.store ?? 0);
 
-/** Returns the state with the gaps of the log that were replayed over, and tells them. */
+/** Returns the state with the replayed gaps of the log, and logs them. */
 function withLosses(world: World, state: PartitionState, gaps: LogGaps): PartitionState {
   const { losses } = gaps;
   for (const [first, last] of gaps.found)

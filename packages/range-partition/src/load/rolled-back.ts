@@ -40,7 +40,7 @@ export async function withoutUnknown(newest: PartitionState, isReadable: IsReada
   return { ...newest, checkpoints, losses: joinedLosses(newest.losses, losses) };
 }
 
-/** Says which gaps of a commit log are replayed over, and remembers them. */
+/** Decides which gaps of a commit log are replayed over, and remembers them. */
 export class LogGaps {
   readonly #known: PartitionState["losses"];
   readonly #isRestored: boolean;
@@ -52,7 +52,7 @@ export class LogGaps {
     this.#isRestored = isRestored;
   }
 
-  /** True if the log may go on after a gap of these sequences. */
+  /** True if the log may go on behind a gap of these sequences. */
   passes(first: number, last: number): boolean {
     if (this.#known?.commits.some(([from, to]) => from <= first && last <= to)) return true;
     if (this.#isRestored) this.#found.push([first, last]);

@@ -18,9 +18,9 @@ const numbersBytes = 8 + 8 + 4;
 export interface ReportPlace {
   /** Number of the failover that deposed the primary. */
   readonly operation: number;
-  /** Number of the commit in the log of its range. */
+  /** Sequence of the commit in the log of its range. */
   readonly sequence: number;
-  /** Number of the row among those of its PartitionName in the commit, from 0. */
+  /** Index of the row among those of its PartitionName in the commit, from 0. */
   readonly index: number;
 }
 

@@ -222,7 +222,7 @@ async function applyWhole(
   return { writes, result: { done: true } };
 }
 
-/** Rows that the primary lacks are deleted by transactions of their own, because they are many. */
+/** Returns the writes that begin a seeding in pieces: the rows that the primary lacks are too many for one transaction. */
 const begun = (name: Uint8Array, mark: SeedMark, writes: readonly RowWrite[]): Decided<Step> => ({
   writes: [...writes, { kind: "put", key: seedMarkKey(name), value: encodeSeedMark(mark) }],
   result: { done: false },
@@ -270,7 +270,7 @@ interface Changes {
   readonly done: boolean;
 }
 
-/** Writes after which the rows between two keys are these. */
+/** Returns the writes after which exactly these rows lie between two keys. */
 async function replaced(transaction: Transaction, low: Uint8Array, high: Uint8Array, rows: readonly Row[]): Promise<Changes> {
   const wanted = new Map(rows.map((row) => [toHex(row[0]), row]));
   const deletes: RowWrite[] = [];

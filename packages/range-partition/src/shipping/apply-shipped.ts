@@ -63,7 +63,7 @@ export interface ShippedRange {
  */
 export type AdmitsRows = (rows: readonly Row[], stored: () => Promise<readonly Row[]>) => Promise<Outcome<void>>;
 
-/** Takes the version of a PartitionName because of which something of it was left out as old. */
+/** Takes the present version of a PartitionName whose shipped rows were left out as old. */
 export type OnHeld = (held: RowVersion) => void;
 
 /** Throws FailureError if the rows are not admitted. Markers and seed marks are no rows. */
@@ -132,7 +132,7 @@ const earlierLineage = (held: RowVersion): Failed => {
   return refused("failedPrecondition", "staleLineage", message, versionToDetails(held));
 };
 
-/** Returns the number of commits that were new, when they are durable. */
+/** Applies shipped commits. Returns, when they are durable, the number of new ones. */
 export async function applyShipped(world: World, range: ShippedRange, shipment: Shipment, options: ApplyOptions): Promise<Outcome<number>> {
   const refusal = malformed(shipment);
   if (refusal !== undefined) return refusal;

@@ -86,7 +86,7 @@ export class RangeSeeder {
     this.#seeding = new RangeSeeding(world.rules);
   }
 
-  /** `totalBytes`: estimated size of everything that is scanned. */
+  /** Returns the progress; `totalBytes`: estimated size of all scanned rows. */
   progress(totalBytes: number): SeedingProgress {
     return this.#seeding.progress(totalBytes);
   }
@@ -137,7 +137,7 @@ export class RangeSeeder {
     const { partBytesMax = partBytesDefault, partRowsMax = partRowsDefault, partDataBytesMax = partDataBytesDefault } = this.#options;
     const high = name === undefined ? keys.high : present(prefixEnd(name), "the end of a PartitionName");
     const rows: Row[] = [];
-    /** Number of rows, and their size, before the last PartitionName. */
+    /** Number and size of the rows before the last PartitionName. */
     let whole = { rows: 0, bytes: 0 };
     let current: Uint8Array | undefined;
     let bytes = 0;

@@ -71,7 +71,7 @@ export class RangeSender {
   /** End of the time that batches at a bounded rate have taken, by the monotonic clock. */
   #pacedUntilMs = 0;
   readonly #room = new Bell();
-  /** Resolves when the sender has stopped and nothing is on its way any more. */
+  /** Resolves when the sender has stopped and nothing is on its way. */
   readonly ended: Promise<void>;
   readonly #shipping = new Set<Promise<void>>();
 
@@ -88,7 +88,7 @@ export class RangeSender {
     this.ended = this.#run(acknowledged);
   }
 
-  /** Size of what is on its way or waits in memory, in bytes. */
+  /** Size of the rows that are on their way or wait in memory, in bytes. */
   get bytes(): number {
     return this.#window.bytes;
   }
@@ -183,7 +183,7 @@ export class RangeSender {
     this.#send();
   }
 
-  /** Waits for the turn of these bytes among all that are sent at a bounded rate. */
+  /** Waits for the turn of these bytes at the bounded rate. */
   async #paced(bytes: number): Promise<void> {
     const { bytesPerSecondMax } = this.#options;
     if (bytesPerSecondMax === undefined) return;

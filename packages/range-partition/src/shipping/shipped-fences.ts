@@ -42,7 +42,7 @@ interface FencedRange {
 
 /** Tickets that a promotion leaves out: more than a primary gives to what it can't ship, and so few that 2,000,000 promotions have room. */
 const skippedTickets = 2 ** 32;
-/** A lead is this much higher than it has to be, so that it is seldom recorded. */
+/** Addition to a lead beyond its need, so that leads are seldom recorded. */
 const leadTickets = 2 ** 24;
 
 /**
@@ -188,7 +188,7 @@ function fencesWithin(fences: FencedEpochs, { low, high }: FencedRange["keys"]):
   return Object.fromEntries(kept);
 }
 
-/** Records may end in another order than they began. */
+/** Returns the higher fences of two: records may end in another order than they began. */
 function highestOf(a: FencedEpochs, b: FencedEpochs): FencedEpochs {
   const highest = { ...a };
   for (const [key, number] of Object.entries(b)) highest[key] = Math.max(number, a[key] ?? 0);

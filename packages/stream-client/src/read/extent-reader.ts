@@ -26,7 +26,7 @@ const backoffMaxMs = 250;
 /** Extents are divided into regions of this size, in bytes. Reads of one region go to the same replica first. */
 const regionBytes = 1024 * 1024;
 
-/** Where a read begins, and its length if that is known. */
+/** Place of a read, with its length if that is known. */
 type Start = Pick<Place, "extentId" | "offsetBytes"> & Partial<Pick<Place, "lengthBytes">>;
 
 export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly Location[]>>;
@@ -106,7 +106,7 @@ export class ExtentReader {
     );
   }
 
-  /** A run spans little more than its places: all of it is read at once. */
+  /** Reads a run of places as a whole, because it spans little more than they. */
   async #codedRun(at: CodedAt, run: PlaceRun, options: ReadOptions, places: KnownPlaces): Promise<Outcome<Uint8Array>> {
     const begin = Math.min(...run.map(({ offsetBytes }) => offsetBytes));
     const end = Math.max(...run.map(({ offsetBytes, lengthBytes }) => offsetBytes + lengthBytes));

@@ -35,7 +35,7 @@ export interface FragmentRange {
 export interface KnownPlaces {
   /** True if the places were looked up for an earlier read, and may be old. */
   readonly isCached: boolean;
-  /** A node says that it has no such fragment: the places are old. */
+  /** Notes that a node has no such fragment: the places are old. */
   disproved(): void;
 }
 
@@ -56,7 +56,7 @@ export class FragmentRace {
   readonly #waiting = new Map<number, AbortController>();
   readonly #failed = new Set<number>();
   #last: Failed = refused("unavailable", "noPlacement", "no fragment was asked for");
-  /** `others`: the sources of a plan are asked beside the fragment's node. `all`: everybody is. */
+  /** Stage of the race. `others`: the sources of a plan are asked beside the fragment's node. `all`: everybody is. */
   #stage: "one" | "others" | "all" = "one";
   #stageSinceMs = 0;
   #isHedgedOverdue = false;
@@ -116,7 +116,7 @@ export class FragmentRace {
     resolve?.(outcome);
   }
 
-  /** Begins the next stage when the slowest of these nodes is later than it usually is. */
+  /** Begins the next stage when the slowest of these nodes is later than usual. */
   #wait(indices: readonly number[]): void {
     const { histories, world } = this.#parts;
     this.#hedge?.cancel();
@@ -138,7 +138,7 @@ export class FragmentRace {
     return Math.max(...indices.map((index) => this.#parts.histories.hedgeMs(this.#addressOf(index), this.#range.lengthBytes)));
   }
 
-  /** True if the read has waited so long that it is hedged without a budget; a few at once are. */
+  /** True if the read has waited so long that it is hedged without a budget, as a few at once may be. */
   #isOverdue(indices: readonly number[]): boolean {
     const { histories, world } = this.#parts;
     const longMs = this.#stage === "one" ? Math.min(overdueMs.most, this.#usualMs(indices) * patienceMax) : 0;
@@ -220,7 +220,7 @@ export class FragmentRace {
       });
   }
 
-  /** True if the payload has its checksum. A node of a release before 26 November 2026 gives none. */
+  /** True if the payload fits its checksum. Nodes of releases before 26 November 2026 send none. */
   #isWhole({ payload, payloadChecksum }: Pick<ReadFragmentResponse, "payload" | "payloadChecksum">): boolean {
     const { crc32c } = this.#parts.world.digest;
     return payload.length === this.#range.lengthBytes && (payloadChecksum === undefined || payloadChecksum === crc32c(payload));

@@ -18,7 +18,7 @@ const perSecond = 0.1;
 const burst = 10;
 /** Largest factor for the usual time of a node. */
 export const patienceMax: number = 16;
-/** Reads at once that are hedged without budget because they have waited too long. */
+/** Number of reads at once that may hedge without budget, because they have waited too long. */
 const overdueMax = 2;
 /** Patience halves after so long without a hedge that came to nothing, in ms. */
 const calmMs = 30_000;
@@ -127,7 +127,7 @@ export class HedgeBudget {
     return () => this.#waiting.delete(again);
   }
 
-  /** Notes that a read was hedged, and its node answered before. */
+  /** Notes a hedged read whose node answered before the hedges. */
   lost(hedges: number, nowMs: number): void {
     if (hedges === 0) return;
     this.#patience = Math.min(patienceMax, this.#patience * 2);

@@ -51,7 +51,7 @@ export async function* readWholeBlocks(
 
 const bytesOf = (run: readonly Place[]): number => run.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
 
-/** Neighbours in one extent, nothing between them but the header of the next. */
+/** Yields runs of blocks that lie side by side in one extent, with only headers between them. */
 function* runsOf(blocks: readonly Place[]): Generator<readonly Place[], undefined> {
   let run: Place[] = [];
   let bytes = 0;

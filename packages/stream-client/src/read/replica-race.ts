@@ -15,7 +15,7 @@ const hedgeCeilingMs = 250;
 const learnShare = 0.1;
 /** A node's measured time is believed for this long, in milliseconds. Then the node is asked again. */
 const believedMs = 10_000;
-/** The other one of two nodes is asked first if it lately took less than this part of the time. */
+/** Part of the first node's time below which another node's time makes that node go first. */
 const quickerPart = 2 / 3;
 
 /** A large read waits for so long, in ms, for a hedge that the budget does not allow. */
@@ -38,7 +38,7 @@ interface NodeHistory {
   readonly large: Latencies;
   /** Decays with every success. */
   failures: number;
-  /** Moving average, and when it was last learned. */
+  /** Moving average in milliseconds, with the time of its last value. */
   recentMs: number;
   learnedMs: number;
 }
@@ -61,7 +61,7 @@ export class NodeHistories {
     return node;
   }
 
-  /** `bytes`: size of the answer; 0 if it is not known. */
+  /** Notes an answer; `bytes`: its size, 0 if not known. */
   succeeded(address: string, latencyMs: number, nowMs: number, bytes = 0): void {
     const node = this.#of(address);
     node.recentMs = nowMs - node.learnedMs > believedMs ? latencyMs : node.recentMs * (1 - learnShare) + latencyMs * learnShare;
@@ -115,7 +115,7 @@ export class NodeHistories {
     return items.toSorted((a, b) => this.failures(addressOf(a)) - this.failures(addressOf(b)) || recentMs(a) - recentMs(b));
   }
 
-  /** NaN, so that nothing is quicker and it is quicker than nothing, when nothing is known. */
+  /** Returns the recent time of a node; NaN if not known, so that no comparison holds. */
   #recentMs(address: string, nowMs: number): number {
     const node = this.#nodes.get(address);
     return node === undefined || nowMs - node.learnedMs > believedMs ? Number.NaN : node.recentMs;
@@ -149,7 +149,7 @@ class Hedges {
   readonly #beganMs: number;
   #taken = 0;
   #isOverdue = false;
-  /** Ends this read's place among those that are hedged without budget. */
+  /** Timer that ends this read's place among the reads without budget. */
   #place: Timer | undefined;
 
   constructor(clock: Clock, histories: NodeHistories, bytes: number | undefined) {
@@ -218,7 +218,7 @@ export function raceReplicas<T>(
       isUnjudged = askedSilent.has(addresses[0] as string);
       cancelAll();
     };
-    /** `answeredBy`: index of the replica that gave the answer. */
+    /** Ends the race; `answeredBy`: index of the replica that answered. */
     const finish = (result: { readonly answer: T } | { readonly failures: readonly Failed[] }, answeredBy = 0): void => {
       done = true;
       const isWon = addresses.slice(0, answeredBy).some((earlier) => askedSilent.has(earlier));

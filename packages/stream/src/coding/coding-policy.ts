@@ -11,7 +11,7 @@ import type { ExtentRecord } from "../records.ts";
 import { notCodable } from "./plan-coding.ts";
 
 export interface CodingPolicy {
-  /** `auto`: the widest code that the fault domains carry with one domain to spare. `off`: no extent is coded by itself. */
+  /** Profile for coding. `auto`: widest code that the fault domains carry with one domain to spare. `off`: none. */
   readonly profile: ProfileName | "auto" | "off";
   /** Time since an extent was seen sealed before it is coded, in seconds: what is young is read most, and deleted soonest. */
   readonly afterSeconds: number;
@@ -39,7 +39,7 @@ export function chooseProfile(policy: Pick<CodingPolicy, "profile">, domains: re
   return chosen ?? `${lacks(narrowest, domains)}; auto keeps one fault domain to spare`;
 }
 
-/** True if each fragment gets another node, and no fault domain more of them than the code can lose. */
+/** True if each fragment gets a node of its own, and no fault domain more than the code can lose. */
 function carries(profile: Profile, domains: readonly string[]): boolean {
   const room = [...sizes(domains).values()].reduce((sum, count) => sum + Math.min(count, profile.losses), 0);
   return room >= profile.fragments;
@@ -68,7 +68,7 @@ export interface CodingFacts {
   readonly copies: number;
   /** True if the extent was seen sealed for at least `afterSeconds`. */
   readonly isOld: boolean;
-  /** True if every replica of the record is intact, and its node is up and is not to be emptied. */
+  /** True if every replica is intact, and its node is up and is not to be emptied. */
   readonly isWhole: boolean;
 }
 

@@ -22,7 +22,7 @@ export class ExtentAges {
   /** Oldest first. The first one may be older than `afterMs`, no other is. */
   readonly #looks: Look[] = [];
 
-  /** `afterMs`: how long an extent must have been sealed to be old. */
+  /** `afterMs`: time for which an extent must have been sealed to count as old. */
   constructor(afterMs: number) {
     this.#afterMs = afterMs;
   }
@@ -36,7 +36,7 @@ export class ExtentAges {
     return isKept;
   }
 
-  /** Looks with their wall-clock times, oldest first. */
+  /** Returns the looks with their wall-clock times, oldest first. */
   saved(nowMs: number, wallMs: number): SavedLook[] {
     return this.#looks.map(({ atMs, lastId, young }) => ({
       wallMs: Math.max(0, Math.round(wallMs - (nowMs - atMs))),

@@ -7,11 +7,11 @@ import type { CodedRecord, FragmentPlace } from "../records.ts";
 import { repairSources } from "./repair-sources.ts";
 
 export interface FragmentHealth {
-  /** True if it is there and intact, as far as is known, and its node is up with that disk. */
+  /** True if the fragment is intact, as far as is known, and its node is up with that disk. */
   readonly live: boolean;
-  /** True if it is damaged, and its node is up with that disk: its good chunks can be read. */
+  /** True if the fragment is damaged, and its node is up with that disk: its good chunks can be read. */
   readonly readable: boolean;
-  /** True if it is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
+  /** True if the fragment is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
   /** True if the fragment's node is to be emptied. */
   readonly leaving: boolean;
@@ -21,9 +21,9 @@ export type FragmentAssessment =
   | { readonly kind: "fine" }
   /** A node is away and may come back. */
   | ({ readonly kind: "grace" } & LossesLeft)
-  /** A fragment is lost, and those that can be reached now do not determine it. */
+  /** A fragment is lost, and the fragments within reach do not determine it. */
   | ({ readonly kind: "unreachable" } & LossesLeft)
-  /** `isUncertain`: only with the good chunks of damaged fragments, which may lack what is needed at some place. */
+  /** A fragment is to be made anew; `isUncertain`: only from good chunks of damaged fragments, which may not be enough. */
   | ({ readonly kind: "repair"; readonly index: number; readonly isUncertain: boolean } & LossesLeft);
 
 interface LossesLeft {

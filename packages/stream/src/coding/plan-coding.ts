@@ -60,7 +60,7 @@ export function planBeginCoding(
   return begin(extent, { kind: "code", profile, targets: targets.map(placeOf) }, { rules, heldVersion });
 }
 
-/** Begins to make one fragment of a coded extent anew, on a node that has no other fragment of it. */
+/** Plans the making of a fragment anew, on a node without another fragment of the extent. */
 export function planBeginFragmentRepair(
   state: StreamState,
   id: ExtentId,
@@ -105,7 +105,7 @@ function begin(
   return change({ ...goneAtBegin(extent, begun, rules), version, attempt: begun });
 }
 
-/** Returns the extent without what an attempt gives up when it begins: nothing, by the rules. */
+/** Returns the extent without the files that an attempt gives up at its begin. By the rules it gives up none. */
 function goneAtBegin(extent: ExtentRecord, begun: AttemptRecord, rules: Rules): ExtentRecord {
   const kept = rules.on("replicasGoAtCommit") || begun.kind !== "code" ? extent : withoutReplicas(extent);
   return rules.on("fragmentsGoAfterAbort") ? kept : withRemoved(kept, filesOf(begun));
@@ -210,7 +210,7 @@ export function withoutAttempt(extent: ExtentRecord): ExtentRecord {
   return { ...rest, removed: [...extent.removed, ...attempt.targets.filter((target) => !known(target))] };
 }
 
-/** A removed fragment is deleted, or its disk is gone for ever. */
+/** Plans to forget a removed fragment, which is deleted or whose disk is gone for ever. */
 export function planForgetFragment(state: StreamState, id: ExtentId, place: FragmentPlace): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   const left = extent?.removedFragments?.filter((other) => !sameFragment(other, place));

@@ -7,7 +7,7 @@ const replicaSetsMax = 100_000;
 
 export class CompactRecords {
   readonly #node: (nodeId: string) => NodeRecord | undefined;
-  /** Each set of replicas by its nodes, disks and completeness. */
+  /** Distinct sets of replicas, by nodes, disks and completeness. */
   readonly #replicaSets = new Map<string, readonly ReplicaRecord[]>();
 
   constructor(node: (nodeId: string) => NodeRecord | undefined) {

@@ -36,7 +36,7 @@ export interface ChosenExtents {
   readonly missing: readonly { readonly stream: string; readonly id: number }[];
 }
 
-/** `floor`: numbers below were known to an earlier restore, which left them; 0: there was none. */
+/** `floor`: numbers below it were known to an earlier restore, which left them; 0: there was none. */
 export function chooseTakenBack(state: StreamState, proven: readonly ProvenExtent[], floor: number, rules: Rules): ChosenExtents {
   const taken = new Map<string, readonly ProvenExtent[]>();
   const left: LeftExtent[] = [];
@@ -102,7 +102,7 @@ interface Chain {
   readonly extents: readonly ProvenExtent[];
   /** Numbers of missing predecessors. */
   readonly gaps: readonly number[];
-  /** Why other candidates of the stream are not in it. */
+  /** Reason why other candidates of the stream are not in the chain. */
   readonly why: string;
 }
 

@@ -15,7 +15,7 @@ export interface JudgedRestore {
   readonly left: readonly LeftExtent[];
 }
 
-/** `replicas`: those that `mayComeBack` does not exclude, of all nodes that were heard. `floor`: as in `chooseTakenBack`. */
+/** `replicas`: those of all heard nodes that `mayComeBack` does not exclude. `floor`: as in `chooseTakenBack`. */
 export function judgeRestored(state: StreamState, replicas: readonly UnknownReplica[], floor: number, rules: Rules): JudgedRestore {
   const lost: LostExtent[] = [];
   const proven: ProvenExtent[] = [];

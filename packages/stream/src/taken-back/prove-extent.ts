@@ -8,7 +8,7 @@
 import { type ExtentId, type ExtentVersion, extentVersion, type Outcome, type OwnerEpoch, ok, ownerEpoch, refused } from "@stamp/base";
 import type { ExtentRecord, ReplicaPlace } from "../records.ts";
 
-/** A replica that the restored metadata do not explain, as its node told it. */
+/** Replica that the restored metadata do not explain, as its node reports it. */
 export interface UnknownReplica {
   readonly place: ReplicaPlace;
   readonly id: ExtentId;
@@ -16,7 +16,7 @@ export interface UnknownReplica {
   readonly creation: number;
   /** Stream that the extent was made for; empty: not known. */
   readonly stream: string;
-  /** Extent behind which it was made in the stream, 0: the stream had none. Undefined: not known. */
+  /** Extent before this one in the stream; 0: none. Undefined: not known. */
   readonly predecessor: number | undefined;
   readonly ownerEpoch: number;
   readonly version: number;
@@ -33,7 +33,7 @@ export interface ProvenExtent {
   readonly id: ExtentId;
   readonly creation: number;
   readonly stream: string;
-  /** Extent behind which it was made in the stream; 0: the stream had none. Undefined: not known. */
+  /** Extent before this one in the stream; 0: none. Undefined: not known. */
   readonly predecessor: number | undefined;
   readonly ownerEpoch: OwnerEpoch;
   /** Highest version that a replica has. */
@@ -46,7 +46,7 @@ export interface ProvenExtent {
   readonly places: readonly ReplicaPlace[];
 }
 
-/** `replicas`: all replicas of one number that were found. Refused with the reason, in words, if they do not prove an extent. */
+/** Proves an extent by `replicas`, all that were found of one number. Refuses with a reason if they prove none. */
 export function proveExtent(id: ExtentId, replicas: readonly UnknownReplica[]): Outcome<ProvenExtent> {
   const intact = replicas.filter(({ problems }) => problems.length === 0);
   const [first] = intact;

@@ -7,7 +7,7 @@ import { type Checksum, frameRecord, fromUtf8, type Outcome, ok, refused, unfram
 export interface LostExtent {
   readonly stream: string;
   readonly id: number;
-  /** Length of its longest replica in bytes; undefined: no node has one. */
+  /** Length of the extent's longest replica in bytes; undefined: no node has one. */
   readonly bytes?: number;
   readonly why: string;
 }

@@ -156,7 +156,7 @@ export class EtcdState {
     return BigInt(lease.ttlMs / 1_000);
   }
 
-  /** A new leader of etcd gives every lease its whole time to live again. */
+  /** Gives every lease its whole time to live again, as a new leader of etcd does. */
   extendLeases(nowMs: number): void {
     for (const lease of this.#leases.values()) lease.endsMs = nowMs + lease.ttlMs;
   }

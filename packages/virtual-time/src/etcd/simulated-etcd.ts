@@ -11,7 +11,7 @@ import type { EtcdState } from "./etcd-state.ts";
 export interface EtcdHabits {
   /** Chance that the answer of a committed transaction is lost. */
   readonly answerLost: number;
-  /** Chance that a transaction is applied only after a while, often after its caller gave up. */
+  /** Chance that a transaction is applied late, often after its caller gave up. */
   readonly applyLate: number;
   /** Chance, for each half second, that the leader changes. */
   readonly leaderChange: number;

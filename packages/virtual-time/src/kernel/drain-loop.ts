@@ -8,7 +8,7 @@
  */
 const turnEvery = 512;
 
-/** Calls `step` until it says that it is through. It must not throw. */
+/** Calls `step` until it returns true. `step` must not throw. */
 export async function drainLoop(step: () => boolean, onUnhandledRejection: (error: unknown) => void): Promise<void> {
   // biome-ignore-start lint/style/noRestrictedGlobals: the kernel drives the event loop.
   const drained = Promise.resolve();

@@ -17,10 +17,10 @@ export type FailAction = "kill" | "power" | "pause" | "delay" | "error";
 export interface FailpointOptions {
   /** Share of the names that are hot. */
   readonly hotShare: number;
-  /** How often a hot one strikes, of the times that it is reached. */
+  /** Chance that a hot failpoint strikes when it is reached. */
   readonly hotChance: number;
   readonly weights: Readonly<Record<FailAction, number>>;
-  /** How long a delay holds a connection, or what is written, at most. */
+  /** Bound of the time that a delay holds a connection or a write. */
   readonly delayMaxMs: number;
   /** How long a process is paused at most. */
   readonly pauseMaxMs: number;

@@ -26,7 +26,7 @@ export class Priorities {
     for (const process of this.#prng.shuffle([...processes])) this.#fall(process);
   }
 
-  /** Returns the next change, if its time has come: which process fell. */
+  /** Returns the process that loses its priority, if the time of the next change has come. */
   change(nowMs: number, processes: readonly SimProcess[]): string | undefined {
     if (this.#changesAtMs.length === 0 || nowMs < (this.#changesAtMs[0] as number)) return undefined;
     this.#changesAtMs.shift();

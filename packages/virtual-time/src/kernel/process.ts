@@ -20,11 +20,11 @@ export interface Scheduler {
   schedule(delayUs: number, owner: Incarnation | undefined, kind: string, detail: string, work: () => void): SimEvent;
   cancel(event: SimEvent): void;
   reschedule(event: SimEvent): void;
-  /** Strikes the process when the seed says so; the caller carries out what it gets. */
+  /** Strikes the process if the seed says so; the caller carries the result out. */
   failpoint(incarnation: Incarnation, name: string): Struck | undefined;
 }
 
-/** `dead`: the process is no more, nothing follows. */
+/** Effect of a failpoint. `dead`: the process is gone, nothing follows. */
 export type Struck = { readonly kind: "dead" } | { readonly kind: "error" } | { readonly kind: "delay"; readonly delayUs: number };
 
 export interface SimProcess {
@@ -39,7 +39,7 @@ export interface SimProcess {
   readonly prng: Prng;
   /** Live incarnation; undefined: the process is dead. */
   incarnation: Incarnation | undefined;
-  /** True if the supervisor leaves it down until `restart`. */
+  /** True if the supervisor leaves the process down until `restart`. */
   heldDown: boolean;
   starts: number;
   /** This machine's monotonic clock runs at this rate of the virtual time, from this start. */
@@ -48,7 +48,7 @@ export interface SimProcess {
   wallOffsetMs: number;
   /** Virtual time that this machine was suspended in all: its monotonic clock stood still. */
   suspendedUs: number;
-  /** Whatever happens to it comes so much later (exploration by priorities). */
+  /** Delay of all events of the process, in microseconds (exploration by priorities). */
   lagUs: number;
 }
 
@@ -62,7 +62,7 @@ export class Incarnation {
   suspendedSinceUs: number | undefined;
   role: Role | undefined;
   transport: SimTransport | undefined;
-  /** Connections it opened, and those that others opened to it. */
+  /** Connections that the process opened, and those that others opened to it. */
   readonly opened: Set<Connection> = new Set();
   readonly accepted: Set<Connection> = new Set();
   #held: SimEvent[] = [];
@@ -138,7 +138,7 @@ export class Incarnation {
     this.#held.push(event);
   }
 
-  /** `timersLast`: it was stopped while it waited for I/O, so what arrived is handled before the timers that came due. */
+  /** `timersLast`: the process was stopped while it waited for I/O, so arrivals are handled before due timers. */
   resume(timersLast: boolean): void {
     this.paused = false;
     if (this.suspendedSinceUs !== undefined) this.process.suspendedUs += this.nowUs - this.suspendedSinceUs;

@@ -69,7 +69,7 @@ export class Connection {
     return this.#sentCalls.has(call.id);
   }
 
-  /** Runs `deliver` at the server, after everything sent before it. */
+  /** Runs `deliver` at the server, behind everything that was sent before. */
   toServer(call: number, label: string, deliver: (server: ServerEnd, sentAtUs: number) => void): void {
     if (this.#broken || !this.client.alive) return;
     if (!this.#toServer) this.#queue.push({ call, label, deliver });
@@ -90,7 +90,7 @@ export class Connection {
     this.#queue = this.#queue.filter((queued) => queued.call !== call.id);
   }
 
-  /** Runs `deliver` at the client, after everything sent before it. */
+  /** Runs `deliver` at the client, behind everything that was sent before. */
   toClient(label: string, deliver: () => void): void {
     const server = this.#server;
     if (!server || server.broken || !server.listener.incarnation.alive) return;
@@ -126,7 +126,7 @@ export class Connection {
     this.#tellClient(this.#hasReset());
   }
 
-  /** `reset`: the machine lives and says so; else only keep-alive finds out. */
+  /** Ends the server's side; `reset`: its machine lives and says so; else only keep-alive finds out. */
   serverDied(reset: boolean): void {
     if (this.#server) this.#server.broken = true;
     this.#toClient?.cutShort();
@@ -214,7 +214,7 @@ export class Connection {
     return this.#network.options.keepAliveMs * 1000 + this.#network.prng.below(1_000_000);
   }
 
-  /** Whether the other side hears of a break at once. */
+  /** True if the other side hears of a break at once. */
   #hasReset(): boolean {
     const server = this.#server?.listener.incarnation.name;
     if (server === undefined) return true;

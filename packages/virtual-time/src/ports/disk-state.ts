@@ -56,7 +56,7 @@ export class SimDiskState {
   slowFactor = 1;
   /** True if the disk says that it synced and has not: a loss of power takes what came since it began to lie. */
   lying = false;
-  /** Reads before this time come after it, and keep their lane. */
+  /** Time until which new reads hang in their lane, in microseconds. */
   readsHangUntilUs = 0;
   #waiting: Waiting[] = [];
   #inLanes = 0;
@@ -105,12 +105,12 @@ export class SimDiskState {
     );
   }
 
-  /** Returns the first bytes of a file as the machine sees them. */
+  /** Returns the first bytes of a file with the writes that are not synced. */
   headOf(path: string, lengthBytes: number): Uint8Array {
     return this.#names.get(path)?.read(0, lengthBytes) ?? new Uint8Array(0);
   }
 
-  /** Gives what puts a file back, durably, as it is now: its content, or that it is not there. */
+  /** Returns a function that durably puts the file back into its present state. */
   saved(path: string): () => void {
     const content = this.#names.get(path)?.read(0, this.sizeOf(path) ?? 0);
     return () => {

@@ -27,7 +27,7 @@ class StoreState {
   #sorted: string[] | undefined = [];
   /** Undo records of the batches applied since the last synced one, oldest first. */
   undos: Undo[] = [];
-  /** Undo records of the newest few synced batches before them: what a store that forgets its end loses. */
+  /** Undo records of the newest synced batches: a store that forgets its end loses these. */
   #history: Undo[] = [];
   /** Called for but not yet applied. */
   underWay: UnderWay[] = [];
@@ -63,7 +63,7 @@ class StoreState {
     this.undos.push(undo);
   }
 
-  /** Batches that were called before it come before it, also when their own turn comes late. */
+  /** Applies batches up to this one, in the order of the calls. */
   applyUpTo(last: UnderWay, lying: boolean): void {
     while (this.underWay.includes(last)) {
       const { operations, sync } = this.underWay.shift() as UnderWay;
@@ -89,14 +89,14 @@ class StoreState {
     return lost;
   }
 
-  /** Loses its last synced batches. It must be closed. */
+  /** Loses the last synced batches. The store must be closed. */
   forgetEnd(batches: number): void {
     const kept = Math.max(0, this.#history.length - batches);
     this.#undo(this.#history.slice(kept));
     this.#history = this.#history.slice(0, kept);
   }
 
-  /** Gives what puts all of it back as it is now. It must be closed, then and now. */
+  /** Returns a function that puts the store back into its present state. The store must be closed then and now. */
   saved(): () => void {
     const values = new Map(this.values);
     const history = this.#history;
@@ -145,7 +145,7 @@ export class KeyValueState {
     this.#prng = prng;
   }
 
-  /** The next open of this store says that it is corrupt, until it is destroyed. */
+  /** Makes the next opening of the store report damage, until the store is destroyed. */
   corrupt(name: string, message = "injected"): void {
     this.store(name).corrupt = message;
   }
@@ -155,7 +155,7 @@ export class KeyValueState {
     return this.store(name).forget(this.#prng);
   }
 
-  /** Gives what puts the store back as it is now. No process may have it open, then and now. */
+  /** Returns a function that puts the store back into its present state. No process may have it open, then and now. */
   saved(name: string): () => void {
     return this.store(name).saved();
   }

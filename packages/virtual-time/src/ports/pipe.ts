@@ -17,7 +17,7 @@ export class Pipe {
   readonly #onStall: () => void;
   #line: Item[] = [];
   #lastAtUs = 0;
-  /** Deliveries that found the way cut and wait for it. */
+  /** Number of deliveries that wait because the way is cut. */
   #waiting = 0;
   /** True if nothing ever comes out any more. */
   #silent = false;

@@ -99,7 +99,7 @@ export function spoilBytes(held: object): void {
   else for (const value of Object.values(held)) if (typeof value === "object" && value !== null) spoilBytes(value);
 }
 
-/** Runs at the server, in an event of its own; `settle` runs at the client, in one of the client's. */
+/** Runs a handler at the server, in an event of its own; `settle` runs in one of the client's. */
 function handle(
   server: ServerEnd,
   connection: Connection,

@@ -13,7 +13,7 @@ export interface TakenAppend {
   readonly lengthBytes: number;
   readonly ownerEpoch: OwnerEpoch;
   readonly committedBytes: number;
-  /** Borrowed until it is durable or has failed, and beyond while it is read from memory. */
+  /** Bytes of the append, borrowed until it is durable or has failed, and beyond while it is read from memory. */
   readonly slices: readonly Uint8Array[];
   /** crc32c of the append's bytes. */
   readonly checksum: number;
@@ -25,7 +25,7 @@ export interface TakenAppend {
 
 export interface AppendEnd {
   durable(): void;
-  /** It is not durable here and never will be. */
+  /** Notes that the append is not durable here and never will be. */
   failed(why: string): void;
 }
 

@@ -62,7 +62,7 @@ export class InPlaceWrites {
     this.#stopped = true;
   }
 
-  /** Files in the order in which their first append came. */
+  /** Writes into the next file, in the order of the files' first appends. */
   #next(): void {
     for (const id of this.#waiting.keys()) {
       if (this.#inHand.size >= filesMax) return;

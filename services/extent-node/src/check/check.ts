@@ -22,7 +22,7 @@ const pageMs = 2_000;
 const strayMax = 1_000;
 
 export interface FileProblem {
-  /** `content`: bytes are lost or wrong. `header`: only what the file says of itself. `newer`: a newer release wrote it; it is left alone. */
+  /** Kind of problem. `content`: bytes are lost or wrong. `header`: only the file's own facts. `newer`: a newer release wrote it. */
   readonly kind: "content" | "header" | "newer";
   readonly what: string;
 }

@@ -18,7 +18,7 @@ export interface Content {
   readonly lengthBytes: number;
   /** Checksum of the whole content, if it is known. */
   readonly checksum: number | undefined;
-  /** Returns exactly these bytes of the content, or fewer when they are not there. May throw DiskError. */
+  /** Returns exactly these bytes of the content, or fewer if some are not there. May throw DiskError. */
   read(offsetBytes: number, lengthBytes: number): Promise<Uint8Array>;
 }
 

@@ -6,7 +6,7 @@ import { FailureError } from "@stamp/base";
 import { type IoClass, type IoEffect, type IoLimits, IoScheduler } from "@stamp/extent";
 import type { Timer, World } from "@stamp/ports";
 
-/** Class of the operation, and its deadline (monotonic; absent: none). */
+/** Class and deadline of an operation (monotonic; absent: none). */
 export interface Io {
   readonly class: IoClass;
   readonly deadlineMs?: number;
@@ -36,7 +36,7 @@ export class DiskQueue {
   refused = 0;
   /** Operations of the journal, of appends and of clients' reads since the start. */
   clientOperations = 0;
-  /** Operations left out because their caller had gone when their turn came. */
+  /** Operations left out since the start, because their caller had gone at their turn. */
   cancelled = 0;
 
   constructor(world: World, limits?: IoLimits) {
@@ -107,7 +107,7 @@ export class DiskQueue {
     this.#watch();
   }
 
-  /** Tells waiting operations at their deadline, also if the disk does not answer at all. */
+  /** Ends waiting operations at their deadline, also if the disk does not answer at all. */
   #watch(): void {
     if (this.#scheduler.queued === 0) return;
     const atMs = this.#scheduler.nextDeadlineMs;

@@ -108,7 +108,7 @@ export class ExtentFiles {
     await handle.opening.then((file) => file.close()).catch(() => {});
   }
 
-  /** Makes the file (name included) when it is absent. */
+  /** Makes the file, with its name, if it is absent. */
   async ensure(id: ExtentId): Promise<void> {
     const path = extentPath(id);
     if (this.#present.has(path)) return;

@@ -98,7 +98,7 @@ export class ExtentStore {
     this.#touch(extent, generation);
   }
 
-  /** Writes the header again, because the one on disk is not what it should be. */
+  /** Writes the header again, because the one on disk is wrong. */
   rewriteHeader(extent: LocalExtent): Promise<void> {
     extent.stateDirty = true;
     return this.flush(extent);
@@ -287,7 +287,7 @@ export class ExtentStore {
     this.#room.notify();
   }
 
-  /** Notes that the journal put its last record into this segment. */
+  /** Notes that the journal put the last record into this segment. */
   segmentClosed(generation: number): void {
     this.#checkpoints = this.#checkpoints
       .then(() => this.#checkpoint(generation))
@@ -331,7 +331,7 @@ export class ExtentStore {
     return this.heldIndex(extent) ?? this.#loadIndex(extent);
   }
 
-  /** Returns the extent's block index if it is in memory. */
+  /** Returns the extent's block index, if it is in memory. */
   heldIndex(extent: LocalExtent): BlockIndex | undefined {
     if (extent.index !== undefined) return extent.index;
     const held = this.#loaded.get(extent);
@@ -371,7 +371,7 @@ export class ExtentStore {
     this.#loadedBlocks -= held.count;
   }
 
-  /** Moves the index of a sealed extent among those that may be dropped. */
+  /** Moves the index of a sealed extent to those that may be dropped. */
   #settle(extent: LocalExtent): void {
     if (extent.index === undefined) return;
     this.#unload(extent);

@@ -30,12 +30,12 @@ export class LocalExtent {
   flushedBytes: number;
   /** Present for extents written by this process; loaded on demand for others. */
   index: BlockIndex | undefined;
-  /** True if the header and the table do not say yet what the replica says. */
+  /** True if header and table do not yet hold the replica's state. */
   stateDirty = false;
-  /** True if the file was written since it was last synced. */
+  /** True if the file was written since its last sync. */
   syncNeeded = false;
   removed = false;
-  /** Work to be done on the file before anything else is written to it. */
+  /** Work on the file that has to be done before the next write. */
   before: (() => Promise<void>) | undefined;
   /** The flush under way: one at a time. */
   flushing: Promise<void> | undefined;

@@ -104,7 +104,7 @@ export class JournalBegun {
     return new JournalBegun(crc32c, file, decodeJournalBegun(crc32c, await file.read(0, journalBegunBytes)));
   }
 
-  /** Returns the content of the file, without making it. */
+  /** Returns the content of the file; does not make it. */
   static async peek(world: World): Promise<number> {
     const content = await world.disk.readWhole(journalBegunFile);
     return content === undefined ? 0 : decodeJournalBegun(world.digest.crc32c, content);

@@ -128,7 +128,7 @@ export class ExtentTable {
     return stores.destroy(tableName);
   }
 
-  /** `unlearned`: whoever opens it next still has to learn the SM term before it obeys. */
+  /** Marks the table as complete; `unlearned`: the next process has to learn the SM term before it obeys. */
   async markComplete(unlearned = false): Promise<void> {
     this.#unlearned = unlearned;
     await this.sync();

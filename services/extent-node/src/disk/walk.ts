@@ -10,7 +10,7 @@ const windowBytes = 64 * 1024;
 export interface Walk {
   readonly index: BlockIndex;
   readonly totals: number[];
-  /** Where the last whole frame ends (its payload is there, its checksums were not verified). */
+  /** End of the last whole frame in bytes; its payload is there, its checksums are not verified. */
   readonly endBytes: number;
 }
 

@@ -34,7 +34,7 @@ export async function decodeExtent(node: Node, request: DecodeExtentRequest): Pr
   return copyExtent(node, create(CopyExtentRequestSchema, { ...copy, checksum: contentChecksum }), source);
 }
 
-/** The content of an extent, read from its fragments. */
+/** Content of an extent, read from its fragments. */
 export class FragmentContent implements RawSource {
   readonly name: string;
   readonly #node: Node;

@@ -65,7 +65,7 @@ const badOrGone = ({ failure }: Failed): VerifiedFragment | undefined =>
 
 /** Code and content that a fragment is expected to have. Its name does not say them, and a history that was lost with the metadata gave names too. */
 export type WantedFragment = Partial<Pick<FragmentSpec, "profile" | "sealedLengthBytes" | "contentChecksum">> & {
-  /** Creation number of its extent, 0: it has none. Undefined: any. */
+  /** Creation number of the extent; 0: it has none. Undefined: any. */
   readonly creation?: number | undefined;
   /** crc32c of the fragment's own content, as recorded when the extent was coded; undefined: it is not recorded. */
   readonly fragmentChecksum?: number;
@@ -83,7 +83,7 @@ export function otherThan({ extentId: id, version, index, ...head }: FragmentHea
   return `fragment ${index} of extent ${id}, version ${version}, is that of ${here} on this node, not of ${named}`;
 }
 
-/** True if the fragment is of this creation of its extent; undefined: any. */
+/** True if the fragment is of this creation of its extent; undefined: of any. */
 const isOf = (spec: FragmentSpec, creation: number | undefined): boolean => creation === undefined || (spec.creation ?? 0) === creation;
 
 export class FragmentFiles {
@@ -98,7 +98,7 @@ export class FragmentFiles {
   readonly #damaged = new Map<string, FragmentDamage>();
   readonly #making = new Map<string, FragmentWriter>();
   readonly #deleted = new DeletedVersions();
-  /** Versions of extents whose fragment is getting its name. */
+  /** Versions of fragments that are getting their name. */
   readonly #adopting = new Set<string>();
   /** Heads and tables that were read, by path, in order of last use. */
   readonly #kept = new Map<string, Kept>();
@@ -409,7 +409,7 @@ export class FragmentFiles {
     if (damage) this.#damaged.delete(path);
   }
 
-  /** `part`: damage found in the head or the table makes every chunk unreadable, damage in the content only what was read. */
+  /** Reads bytes; damage in the head or table makes every chunk unreadable, damage in the content only the `part` that was read. */
   async #bytes(
     name: FragmentName,
     part: "head" | "content",

@@ -71,7 +71,7 @@ export function fragmentsOf({ profile }: Coded, nodes: readonly FragmentNode[]):
   });
 }
 
-/** The node as a request for fragments is admitted by it. */
+/** Parts of a node that admit a request for fragments. */
 interface Admitting {
   readonly identity: { readonly stampId: string };
   /** Returns the refusal of a command for another disk than this node's. */

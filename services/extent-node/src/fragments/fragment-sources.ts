@@ -116,7 +116,7 @@ export class FragmentSources {
   }
 }
 
-/** Returns a function that makes the kernel when it is first needed: most jobs only read. */
+/** Returns a function that makes the kernel at its first use: most jobs only read. */
 export function kernelOnce({ profile }: Coded): () => Kernel {
   let kernel: Kernel | undefined;
   return () => {

@@ -95,7 +95,7 @@ class Maker {
     return written.find((each) => !each.ok) ?? ok();
   }
 
-  /** Reads a part of a data fragment into its lane: bytes of the replica, zeros beyond its end. */
+  /** Reads a part of a data fragment into its lane: bytes of the replica, and zeros beyond the end. */
   async #fill(index: number, at: number, bytes: number): Promise<Outcome<void>> {
     const { fragmentBytes, sealedLengthBytes, extentId: id } = this.#coded.extent;
     const lane = this.#kernel.lane(index).subarray(0, bytes);
@@ -120,7 +120,7 @@ class Maker {
     return ok();
   }
 
-  /** Returns fewer bytes if the disk can't give them. */
+  /** Reads bytes; returns fewer if the disk can't give them. */
   async #bytes(offsetBytes: number, lengthBytes: number): Promise<readonly Uint8Array[]> {
     try {
       return await this.#node.store.read(this.#extent, offsetBytes, lengthBytes, repairIo);

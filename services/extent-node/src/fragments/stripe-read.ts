@@ -13,14 +13,14 @@ import { type CodingPlan, type Profile, repairPlan } from "@stamp/erasure";
 import type { Clock, Timer } from "@stamp/ports";
 import type { FragmentAt } from "./fragment-requests.ts";
 
-/** A fragment's file, and how it answered in this job. */
+/** File of a fragment, with its answers in this job. */
 export interface Source {
   readonly at: FragmentAt;
   /** True if the node has no such fragment. It is not asked again. */
   gone: boolean;
   /** Number of failed reads since the last good one. */
   failures: number;
-  /** Number of the step before which this source is asked only if the others are not enough. */
+  /** Number of the step until which this source is asked only if the others are not enough. */
   restsUntil: number;
 }
 
@@ -37,7 +37,7 @@ export interface StripeParts {
   read(source: Source, signal: AbortSignal): Promise<Outcome<Uint8Array>>;
 }
 
-/** Bytes of the range, or a plan that computes them with the bytes of its sources. */
+/** Bytes of a range, or a plan that computes them from its sources' bytes. */
 export type StripeFound =
   | { readonly kind: "bytes"; readonly bytes: Uint8Array }
   | { readonly kind: "plan"; readonly plan: CodingPlan; readonly bytesOf: ReadonlyMap<number, Uint8Array> };
@@ -50,7 +50,7 @@ export interface StripeFailure {
 
 /** Steps for which a source that failed, or was later than others asked after it, is not asked again if others are enough. */
 const restSteps = 16;
-/** A bad chunk says nothing about the next ones, but so many in a row do. */
+/** Number of bad chunks in a row after which a source rests; one says nothing about the next ones. */
 const badChunksMax = 3;
 /** Sources that are taken for late at a time. More late ones at once are rather a sign that all nodes are slow. */
 const lateAtOnce = 2;

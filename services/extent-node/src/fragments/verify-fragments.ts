@@ -30,7 +30,7 @@ export async function verifyFragments(node: Node, request: VerifyFragmentsReques
   return node.fragmentJobs.run(jobName("verify", coded, fragments), () => verify(node, coded, fragments, lost));
 }
 
-/** `lost`: computes the data fragments that are not among `fragments`. */
+/** Verifies fragments; `lost`: plan that computes the data fragments which are not among them. */
 async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: CodingPlan): Promise<Outcome<Verified>> {
   const { profile, extent } = coded;
   const { extentId: id, fragmentBytes } = extent;

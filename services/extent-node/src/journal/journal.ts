@@ -54,7 +54,7 @@ export interface JournalConfig {
 
 export interface JournalStart {
   readonly nextLsn: number;
-  /** Highest generation of any segment that was ever begun, as far as it is known. */
+  /** Highest known generation of a segment that was begun. */
   readonly generation: number;
   /** Names of the segment files, all free, oldest first. */
   readonly segments: readonly string[];
@@ -155,7 +155,7 @@ export class Journal {
     return firstSegmentBytes(this.#config) - segmentRecordsOffset - journalHeaderBytes;
   }
 
-  /** Returns how long a record added now will probably wait until it is durable. */
+  /** Returns the probable time until a record added now is durable, in milliseconds. */
   expectedMs(bodyBytes: number): number {
     const batchesBefore = Math.ceil((this.#queue.bodyBytes + bodyBytes) / this.#config.journalBatchBytesMax);
     return (batchesBefore + (this.#running === undefined ? 0 : 1)) * this.#batchMs;
@@ -175,7 +175,7 @@ export class Journal {
     this.#wake();
   }
 
-  /** Adds a record and resolves when it, and everything of its extent before it, is durable. */
+  /** Adds a record. Resolves when it and everything of its extent before it are durable. */
   write(record: JournalRecord, body: Uint8Array, apply?: (lsn: number, generation: number) => void): Promise<void> {
     return new Promise((resolve) => {
       this.add({
@@ -197,13 +197,13 @@ export class Journal {
     return new Promise((resolve) => this.#drains.push({ number: this.#queue.lastNumber, resolve }));
   }
 
-  /** The disk has the bytes of this pointer, or will never have them. */
+  /** Releases the record of a pointer: the disk has its bytes, or will never have them. */
   #letGo(number: number, why?: string): void {
     this.#fail(this.#queue.letGo(number, why));
     this.#wake();
   }
 
-  /** Notes that all records of this segment and of those before it are in extent files, synced. */
+  /** Notes that all records of this segment and of earlier ones are in extent files, synced. */
   release(generation: number): void {
     this.#checkpointLsn = Math.max(this.#checkpointLsn, this.#pool.release(generation));
   }
@@ -281,7 +281,7 @@ export class Journal {
     return this.#at + sizeOf(batch) <= segment.sizeBytes;
   }
 
-  /** The appends of it fail, and those that wait: none may follow one that failed. */
+  /** Fails the appends of the batch and those that wait: none may follow a failed one. */
   #withoutAppends(batch: readonly JournalEntry[]): readonly JournalEntry[] {
     for (const entry of batch) entry.failed?.(diskIsFull);
     this.#failAppends();

@@ -12,7 +12,7 @@ import { type KeptCopy, staying, whyNotKept } from "./copies-kept.ts";
 
 export const metadataCopiesFolder = "metadata-copies";
 const incoming = `${metadataCopiesFolder}/incoming`;
-/** Time for a whole snapshot, however long it takes to take, in milliseconds. */
+/** Timeout for a whole snapshot, with the time to make it, in milliseconds. */
 const readTimeoutMs = 600_000;
 /** A failure that lasts is logged again. */
 const warnEveryMs = 300_000;
@@ -27,7 +27,7 @@ export interface MetadataCopyFacts {
   /** The newest one here; 0: none. */
   readonly version: number;
   readonly takenAtMs: number;
-  /** Time since the lock service last gave a copy or said that there is no newer one, in milliseconds. */
+  /** Time since the lock service gave a copy or said that there is none newer, in milliseconds. */
   readonly ageMs: number;
   /** Attempts that failed since then. */
   readonly failures: number;
@@ -79,7 +79,7 @@ export class MetadataCopies {
     return `a copy of the metadata, for ${Math.round(ageMs / 1_000)} s: ${failure}`;
   }
 
-  /** Reads which copies are on the disk, so that `facts` tell the newest. */
+  /** Reads the names of the copies on the disk, so that `facts` tell the newest. */
   async open(): Promise<void> {
     const kept = await this.#here();
     this.#kept = kept.length;

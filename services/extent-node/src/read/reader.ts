@@ -30,13 +30,13 @@ const placesSpanBytesMax = 1024 * 1024;
 const askPrimaryMs = 500;
 const blocksBytesDefault = 1024 * 1024;
 const blocksBytesMax = 8 * 1024 * 1024;
-/** A gap up to this between header and chunk is read along rather than in a read of its own. */
+/** Largest gap between header and chunk that is read along instead of by a second read, in bytes. */
 const readAlongBytes = 128 * 1024;
 
 const damagedHere = (extent: LocalExtent): Failed =>
   refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${extent.replica.damage}`);
 
-/** A range of an extent, in bytes of its address space. */
+/** Range of an extent, in bytes of its address space. */
 interface Range {
   readonly offsetBytes: number;
   readonly lengthBytes: number;
@@ -310,7 +310,7 @@ export async function readRaw(node: Node, request: ReadRequest, context: CallCon
   return payload === undefined ? unreadable(node, extent, `bytes from ${offsetBytes}`) : ok({ payload });
 }
 
-/** The extent may have been deleted, cut or replaced while it was read: then it is not its fault. */
+/** Judges a failed read. If the extent was deleted, cut or replaced meanwhile, the replica is not damaged. */
 async function unreadable(node: Node, extent: LocalExtent, what: string): Promise<Failed> {
   if (extent.removed || node.find(extent.replica.extentId) !== extent) return unknownExtent(extent.replica.extentId);
   await node.markDamaged(extent, `${what}: not what was written, or unreadable`);

@@ -23,7 +23,7 @@ export async function rebuildTable(world: World, files: ExtentFiles, identity: N
   return metas;
 }
 
-/** Returns every extent file by its name; `id` is undefined when it is not one of ours. */
+/** Returns the names of all extent files; `id`: undefined if the file is not an extent's. */
 export async function extentFileNames(world: World): Promise<{ readonly path: string; readonly id: ExtentId | undefined }[]> {
   const found: { path: string; id: ExtentId | undefined }[] = [];
   for (const folder of await world.disk.list(extentsFolder)) {

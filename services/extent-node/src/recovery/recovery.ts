@@ -30,7 +30,7 @@ export interface RecoveryParts {
   readonly journalDisk: Disk;
   readonly files: ExtentFiles;
   readonly table: ExtentTable;
-  /** True if the table holds what it held when the process ended. */
+  /** True if the table has its content of the process's end. */
   readonly tableComplete: boolean;
   readonly identity: NodeIdentity;
   /** The generation of the journal segment that was begun last; 0 when it is not known. */

@@ -154,7 +154,7 @@ export class ReplayEffects {
   }
 }
 
-/** Returns the bytes that a pointer record is of, or why they are not there. */
+/** Returns the bytes that a pointer record names, or why they are not there. */
 export async function readPointed(world: World, files: ExtentFiles, id: ExtentId, pointed: Pointed): Promise<Uint8Array | string> {
   const { offsetBytes, lengthBytes, checksum } = pointed;
   try {

@@ -32,7 +32,7 @@ export interface CopyJob {
   readonly creation: number;
   /** Addresses of replicas, or other sources; asked one after another. */
   readonly sources: readonly (string | RawSource)[];
-  /** True if somebody may wait for it: it takes no turns with other copies and does not rest. */
+  /** True if somebody may wait for the copy: it takes no turns with others and does not rest. */
   readonly urgent: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface CopyResult {
   readonly beginBytes: number;
 }
 
-/** [fromBytes, toBytes) is in the file, synced, when it succeeds. */
+/** Copies [fromBytes, toBytes) into the file; if it succeeds, the bytes are synced. */
 export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyResult>> {
   const { crc32c } = node.world.digest;
   const totals: number[] = [];
@@ -94,7 +94,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   return refused("unavailable", "extentStale", `extent ${job.id} can't be copied beyond ${at} of ${job.toBytes}: ${why}`);
 }
 
-/** A replica on another node, which may give fewer bytes than it is asked for. */
+/** Returns a replica on another node as a source; it may give fewer bytes than asked for. */
 function replicaAt(node: Node, { creation, id }: CopyJob, address: string): RawSource {
   const client = node.world.transport.client(address, ExtentNode);
   const read = async (offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> => {

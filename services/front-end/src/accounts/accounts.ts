@@ -26,12 +26,12 @@ export interface AccountKeys {
   readonly keys: readonly Uint8Array[];
   /** Keys that everybody knows: good for the requests that `peers/well-known-key.ts` names. Empty if they are good for nobody. */
   readonly wellKnownKeys: readonly Uint8Array[];
-  /** True if a key was left out because everybody knows it. */
+  /** True if a key was left out because it is the well-known one. */
   readonly refusedWellKnown: boolean;
   /** Secret from which user delegation keys are derived; empty until the first was asked for. */
   readonly delegationSecret: Uint8Array;
   readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
-  /** True if the operator forbids anonymous reads of every container, whatever its access policy says. */
+  /** True if the operator forbids anonymous reads of all containers, whatever their access policies say. */
   readonly publicAccessForbidden: boolean;
   /** Role of the account at this stamp; undefined: it has one stamp only. */
   readonly role: AccountRole | undefined;
@@ -61,7 +61,7 @@ interface Entry {
   readonly lookup: Promise<Outcome<AccountLookup>>;
   /** Answer to the lookup, once it is there. */
   known: AccountLookup | undefined;
-  /** An account with two stamps may not be acted on for longer than its role's term. */
+  /** Time until which the answer counts; for an account with two stamps at most the term of its role, in milliseconds. */
   untilMs: number;
   readonly sentMs: number;
 }

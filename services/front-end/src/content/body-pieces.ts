@@ -46,7 +46,7 @@ export class BodyPieces {
   });
   readonly #room: ByteBudget;
 
-  /** `downloadBytesMax`: bytes that all downloads may hold. */
+  /** `downloadBytesMax`: bound of the bytes of all downloads. */
   constructor(clock: Clock, downloadBytesMax: number) {
     this.#room = new ByteBudget(clock, { bytesMax: downloadBytesMax * roomPart, waitMaxMs: 0 });
   }
@@ -70,7 +70,7 @@ export class BodyPieces {
   }
 }
 
-/** Pieces of one size that have memory of their own each. */
+/** Returns pieces of one size, each with memory of its own. */
 export const ownPieces = (bytes: number): DownloadPieces => ({
   smallBytes: bytes,
   largeBytes: bytes,

@@ -27,7 +27,7 @@ const askedMax = 64;
 
 export interface ByteBudgetOptions {
   readonly bytesMax: number;
-  /** How long a request waits for its bytes before it is refused, in milliseconds. */
+  /** Longest wait of a request for its bytes, in milliseconds. */
   readonly waitMaxMs: number;
   /**
    * Returns the bound that is in force now, in bytes, at most `bytesMax`. Undefined: always `bytesMax`. Whoever has waited for `lowMaxMs` is
@@ -52,7 +52,7 @@ export type WantedBy = "nobody" | "anybody" | "smaller";
 export interface ByteShare {
   /** False when it would have to wait. More than the whole budget is let through when nothing else is held. */
   tryTake(bytes: number): boolean;
-  /** Refused when it waited too long, or its client went away: nothing was taken. */
+  /** Takes bytes. If refused, after too long a wait or because the client went away, nothing was taken. */
   take(bytes: number): Promise<Outcome<void>>;
   /** Part of the whole budget that is in force now; greater than 0, at most 1. */
   readonly partInForce: number;
@@ -122,12 +122,12 @@ export class ByteBudget {
     return this.#waiting.size;
   }
 
-  /** Requests that were refused because they waited too long. */
+  /** Number of requests that were refused because they waited too long. */
   get refusedLate(): number {
     return this.#refused;
   }
 
-  /** `signal`: ends the waits of this share when its client goes away. */
+  /** Returns the share of a holder; `signal`: ends the share's waits when its client goes away. */
   of(holder: ByteHolder, signal?: AbortSignal): ByteShare {
     let own = 0;
     let waits = 0;
@@ -281,7 +281,7 @@ export class ByteBudget {
     return holders.sort((a, b) => Number(b.larger) - Number(a.larger) || b.bytes - a.bytes);
   }
 
-  /** `sinceMs`: when the request began to wait; undefined: it does not wait yet. */
+  /** True if the bytes fit; `sinceMs`: time since which the request waits; undefined: it does not. */
   #fits({ account, address }: Pair, bytes: number, sinceMs?: number): boolean {
     if (this.#used === 0) return true;
     const holdsNothing = account.bytes === 0 || address.bytes === 0;

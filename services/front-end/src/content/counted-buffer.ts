@@ -52,7 +52,7 @@ export class CountedBuffer {
     return taken;
   }
 
-  /** Whether there is room that no byte came for. */
+  /** True if there is room that no byte was needed for. */
   get hasUnused(): boolean {
     return this.#buffer.length > this.#filled;
   }

@@ -37,14 +37,14 @@ export interface DownloadOptions {
   readonly again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>;
 }
 
-/** How often it is asked again without one more byte. */
+/** Number of requests without a byte in the answer after which a download fails. */
 const emptyAttemptsMax = 4;
 /**
  * A client that takes no further piece for so long is slow: nothing is held ahead of it. Clients take bytes in bursts: with 64 downloads on a
  * busy machine a quarter of a second passes often, and what was held is then read a second time.
  */
 const stallMs = 1_000;
-/** Places that are kept for a slow client, so that nobody is asked again for them. */
+/** Number of places that are kept for a slow client, so that they are not asked for again. */
 const placesKeptMax = 256;
 
 /** Where the content from `startBytes` on is. */
@@ -79,7 +79,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
   #isOut = false;
   #ended = false;
 
-  /** `endBytes`: exclusive, of all that will be sent. */
+  /** `endBytes`: end of all that will be sent, exclusive. */
   constructor(content: BlobContent, endBytes: number, options: DownloadOptions) {
     this.#options = options;
     this.#content = content;
@@ -95,7 +95,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     return this.#endBytes - this.#startBytes;
   }
 
-  /** Reads the first piece, so that what can't be read at all is an answer of its own, not a broken one. */
+  /** Reads the first piece, so that unreadable content is an answer of its own and not a broken one. */
   async open(): Promise<Outcome<void>> {
     const taken = await this.#options.budget.take(this.#pieceBytes);
     if (!taken.ok) return taken;
@@ -186,7 +186,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     this.#largeHeld = 0;
   }
 
-  /** The client has it now; if it does not come back for more, what is held ahead of it is let go. */
+  /** Hands a piece to the client. If the client does not come back for more, what is read ahead is dropped. */
   #out(value: Uint8Array): IteratorResult<Uint8Array, undefined> {
     this.#isOut = true;
     if (this.#at < this.#endBytes) {
@@ -198,7 +198,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     return { done: false, value };
   }
 
-  /** Gives back what is read ahead, if nobody is reading it just now. */
+  /** Gives back what was read ahead, unless it is being read. */
   #letGo(): void {
     if (this.#isOut && !this.#ended) void this.#closeRun();
   }

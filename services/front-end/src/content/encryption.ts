@@ -50,7 +50,7 @@ function nonceOf(unit: number): Uint8Array {
   return nonce;
 }
 
-/** Encrypts one body, from its first byte to its last. */
+/** Cipher of one body, from its first byte to its last. */
 export class WriteCipher {
   readonly #digest: Digest;
   readonly #salt: Uint8Array;
@@ -66,7 +66,7 @@ export class WriteCipher {
   /** Number of bytes that were given out. */
   storedBytes = 0;
 
-  /** `unitBytes`: length of a unit; undefined: without tags, as releases before feature level 4 read it. */
+  /** `unitBytes`: length of a unit; undefined: without tags, for releases before feature level 4. */
   constructor({ digest, random }: Pick<World, "digest" | "random">, key: ContentKey, unitBytes: number | undefined) {
     this.#digest = digest;
     this.#salt = random.bytes(saltBytes);
@@ -215,7 +215,7 @@ function openingOf(digest: Digest, key: ContentKey, place: Place): Opening {
   };
 }
 
-/** Collects a unit with its tag, proves it, and gives the part of it that the place has. */
+/** Collects a unit with its tag, verifies it, and gives the part that the place names. */
 class UnitOpening implements Opening {
   readonly #digest: Digest;
   readonly #key: Uint8Array;

@@ -44,7 +44,7 @@ export class TextMemory {
     return taken;
   }
 
-  /** `taken`: what `take` returned, the whole of it. */
+  /** `taken`: array that `take` returned, as a whole. */
   give(taken: Uint8Array): void {
     const size = taken.length;
     if (size < reusedTextBytesMin || size > reusedTextBytesMax) return;

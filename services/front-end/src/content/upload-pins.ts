@@ -44,7 +44,7 @@ export class UploadPins {
     return this.#gone;
   }
 
-  /** Takes note of bytes that were put, and for how long their server keeps them. 0: it does not say. */
+  /** Notes bytes that were put, and the time for which their server keeps them; 0: not known. */
   add(places: readonly Place[], termMs: number): void {
     if (this.#extentIds.size === 0) this.#renewedMs = this.#world.clock.monotonicMs();
     for (const { extentId } of places) this.#extentIds.add(extentId);

@@ -38,7 +38,7 @@ export interface UploadOptions {
   readonly cipher?: WriteCipher | undefined;
   /** Memory of the pieces. Default: each has memory of its own. */
   readonly memory?: ReusedMemory;
-  /** `free`: to be called if nobody will look at the payload any more. */
+  /** Writes a payload; `free`: to be called when nobody will look at the payload any more. */
   readonly writeData: (payload: Uint8Array, free: () => void) => Promise<Outcome<readonly Place[]>>;
 }
 
@@ -105,7 +105,7 @@ class Upload {
   readonly #endWanted: (() => void)[];
   /** Bytes that the piece that is held took of the room for whole pieces. */
   #reservedBytes = 0;
-  /** True while it waits for the client's next bytes. */
+  /** True while the upload waits for the client's next bytes. */
   #isIdle = true;
   /** True if one of the last chunks was a large one. */
   #isQuick = false;
@@ -115,7 +115,7 @@ class Upload {
   #asks = 0;
   /** How many times others asked for the bytes of this piece. */
   #pieceAsks = 0;
-  /** A piece that was sent while others wanted its bytes. */
+  /** Piece that was sent because others wanted its bytes. */
   #givingBack: Promise<Parsed<never> | undefined> | undefined;
   readonly #sent: { readonly bytes: number; readonly answer: Promise<Outcome<readonly Place[]>> }[] = [];
   #inFlightBytes = 0;
@@ -218,7 +218,7 @@ class Upload {
     return this.#held.lengthBytes >= this.#pieceBytes ? this.#send() : undefined;
   }
 
-  /** Begins a quick upload's piece only if there is room for all of it. */
+  /** Begins a piece of a quick upload, only if there is room for all of it. */
   #tryHold(part: Uint8Array): boolean {
     const isReserved = this.#isQuick && this.#tryReserve(this.#wholePiece(part));
     if (this.#isQuick && !isReserved && this.#held.lengthBytes === 0) return false;
@@ -250,7 +250,7 @@ class Upload {
     return held.ok ? undefined : { ok: false, error: restErrorOf(held.failure) };
   }
 
-  /** Returns the bytes that the piece has when it is whole: less than others if the body ends in it. */
+  /** Returns the length of the whole piece; a body that ends in it makes it shorter. */
   #wholePiece(part: Uint8Array): number {
     return Math.min(this.#pieceBytes, this.#held.lengthBytes + part.length + (this.#unheldBytes ?? this.#pieceBytes));
   }
@@ -282,7 +282,7 @@ class Upload {
     this.#reservedBytes = 0;
   }
 
-  /** Sends what is held as one piece, when the window has room for it. */
+  /** Sends the held bytes as one piece, when the window has room. */
   async #send(): Promise<Parsed<never> | undefined> {
     this.#pieceAsks = 0;
     if (this.#held.lengthBytes === 0) return undefined;

@@ -37,17 +37,17 @@ const running = 4;
 export const copiesWaitingMax = 256;
 /** Well below the time after which another may take a copy over. */
 const beatEveryMs = copyStaleMs / 6;
-/** How long a copier goes on against failures, none of them final. */
+/** Time for which a copier goes on in spite of failures, in milliseconds. */
 const givesUpAfterMs = copyStaleMs;
 
 interface CopyKeys {
   readonly sourceKey: ContentKey | undefined;
   readonly key: ContentKey | undefined;
-  /** True if the stored content of the source is good for the copy as it is. */
+  /** True if the copy can share the source's stored content. */
   readonly shares: boolean;
 }
 
-/** A part of the source, where the copy stands, and where it stands with this part. */
+/** Part of the source, with the copy's position before and behind it. */
 interface PartToCopy {
   readonly position: bigint;
   readonly next: bigint;
@@ -80,7 +80,7 @@ export class Copies {
     return this.#jobs.size >= running + copiesWaitingMax;
   }
 
-  /** Goes on without its caller; resolves when it is over, however. */
+  /** Copies in the background. Resolves when the copy is over, in any way. */
   begin(job: CopyJob): Promise<void> {
     const known = this.#jobs.get(job.copyId);
     if (known) return known;
@@ -227,7 +227,7 @@ export class Copies {
     return this.#end(job, blob, "");
   }
 
-  /** Whether the copy goes on: it may have been aborted, or taken over. */
+  /** Adds a part; false: the copy was aborted or taken over. */
   async #addPart(job: CopyJob, piece: PartToCopy): Promise<Outcome<boolean>> {
     const { position, next, part, keys } = piece;
     const shared = keys.shares ? await this.#add(job, position, next, [part]) : undefined;
@@ -288,7 +288,7 @@ export class Copies {
     };
   }
 
-  /** `blob`: the source, when all of it was copied. */
+  /** Ends the copy; `blob`: the source, if all of it was copied. */
   async #end(job: CopyJob, blob: Blob | undefined, description: string): Promise<Outcome<undefined>> {
     const { to: name, copyId } = job;
     const source = { appendBlockCount: blob?.committedBlockCount ?? 0, sealed: blob?.sealed ?? false };
@@ -307,9 +307,9 @@ export async function moveBytes(
     readonly signal: AbortSignal;
     /** Returns false to stop the copy after a chunk. */
     readonly onChunk?: () => Promise<boolean>;
-    /** Keeps the bytes until the caller drops it; else they stay long enough for a commit that comes now. */
+    /** Pins that keep the bytes until they are dropped; without them the bytes stay long enough for a commit now. */
     readonly pins?: UploadPins;
-    /** Keys of the bytes that are read, and of those that are written. */
+    /** Keys of the bytes that are read and of those that are written. */
     readonly sourceKey: ContentKey | undefined;
     readonly key: ContentKey | undefined;
     readonly isPages: boolean;

@@ -26,7 +26,7 @@ export interface ForeignCopy {
 
 export type ForeignStep =
   | { readonly kind: "parts"; readonly parts: readonly CopyPart[]; readonly next: bigint }
-  /** There are no more; what the source is. */
+  /** The copy has no more parts; `blob`: facts about the source. */
   | { readonly kind: "end"; readonly blob: Blob }
   | { readonly kind: "failed"; readonly description: string };
 
@@ -157,7 +157,7 @@ class Step {
     return ok([...chunks].map(([chunk, blocks]) => partOf(chunk, blocks)));
   }
 
-  /** All of it was read: unless it changed since, that is the copy. */
+  /** Ends the copy after the last part, with facts about the source; a source that changed is refused. */
   async #end(): Promise<Outcome<ForeignStep>> {
     const blob = await this.#objects.parts.foreignSources.head(this.#source, this.#headers, this.#limits);
     return blob.ok ? ok({ kind: "end", blob: blob.value }) : outcomeOf(blob.error);
@@ -225,7 +225,7 @@ function runsOf(ranges: readonly Run[], from: number, to: number): Run[] {
   return runs;
 }
 
-/** Yields the bytes of the runs, one behind the other, from bytes that begin at `startBytes`. */
+/** Yields the bytes of the runs from bytes that begin at `startBytes`. */
 async function* onlyRuns(bytes: AsyncIterable<Uint8Array>, startBytes: number, runs: readonly Run[]): AsyncGenerator<Uint8Array> {
   let at = startBytes;
   let next = 0;

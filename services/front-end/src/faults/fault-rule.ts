@@ -1,11 +1,11 @@
-/** A rule that makes requests fail or wait on purpose, and what is allowed in it. */
+/** Rule that makes requests fail or wait on purpose, and its schema. */
 import { blobOperationNames, dataLakeOperationNames, queueOperationNames, tableOperationNames } from "@stamp/azure-rest";
 import { z } from "zod";
 
 export const faultNames = ["busy", "error-before", "error-after", "delay", "cut", "throttle", "stale-secondary"] as const;
 export type FaultName = (typeof faultNames)[number];
 
-/** Numbers that a fault needs, and those that it takes besides. */
+/** Numbers that a fault needs, and optional ones. */
 const numbersOf: Readonly<Record<FaultName, { readonly needs: readonly NumberName[]; readonly takes: readonly NumberName[] }>> = {
   busy: { needs: [], takes: ["retryAfterSeconds"] },
   "error-before": { needs: [], takes: [] },
@@ -71,7 +71,7 @@ type Parsed = z.infer<typeof faultRuleSchema>;
 /** Fault rule; keys whose value is undefined are left out. */
 export type FaultRule = { readonly [Key in keyof Parsed]: Exclude<Parsed[Key], undefined> };
 
-/** Returns the rule, or in words what is wrong with it. Keys whose value is undefined count as absent. */
+/** Returns the rule, or an error in words. Keys whose value is undefined count as absent. */
 export function parseFaultRule(value: unknown): { readonly rule: FaultRule } | { readonly problem: string } {
   const { success, data, error } = faultRuleSchema.safeParse(value);
   if (success) return { rule: Object.fromEntries(Object.entries(data).filter(([, given]) => given !== undefined)) as FaultRule };

@@ -5,7 +5,7 @@ import { type FaultRule as FaultRuleMessage, type FaultRules as FaultRulesServic
 import type { FaultRule } from "./fault-rule.ts";
 import type { FaultRules } from "./fault-rules.ts";
 
-/** `rules`: undefined while the front-end's setting is off. */
+/** `rules`: rules of the front-end; undefined while its setting is off. */
 export function faultRulesHandlers(rules: FaultRules | undefined): Handlers<typeof FaultRulesService> {
   const on = async <T>(work: (rules: FaultRules) => Outcome<T>): Promise<Outcome<T>> => (rules === undefined ? off : work(rules));
   return {

@@ -66,7 +66,7 @@ export class FaultRules {
     this.#clock = clock;
   }
 
-  /** `rules`: rules that are not over. */
+  /** Number of rules that act, and of requests on which rules acted. */
   get figures(): { readonly rules: number; readonly hits: number } {
     const nowMs = this.#clock.monotonicMs();
     return { rules: this.#held.filter((held) => !isOver(held, nowMs)).length, hits: this.#hits };
@@ -76,7 +76,7 @@ export class FaultRules {
     return this.#held.length > 0;
   }
 
-  /** Adds the rule behind the others. Returns its name. */
+  /** Adds a rule behind the others. Returns its id. */
   add(value: unknown): Outcome<string> {
     const parsed = parseFaultRule(value);
     if ("problem" in parsed) return refused("invalidArgument", "badRequest", `the fault rule is not right: ${parsed.problem}`);
@@ -240,7 +240,7 @@ const isOver = ({ rule, hits, addedMs }: Held, nowMs: number): boolean =>
   (rule.count !== undefined && hits >= rule.count) || (rule.endsAfterMs !== undefined && nowMs - addedMs >= rule.endsAfterMs);
 const isOpen = (held: Held, nowMs: number): boolean => !isOver(held, nowMs) && nowMs - held.addedMs >= (held.rule.startsAfterMs ?? 0);
 
-/** Retry-After is as the rule has it, without the bound of a front-end that is really busy. */
+/** Returns the answer of a busy front-end, with the Retry-After of the rule. */
 function busyBy({ id, retryAfterSeconds = 1 }: FaultRuleState["rule"], text: string): RestError {
   return { ...busy(`${text} (fault rule ${id})`), headers: { "Retry-After": String(retryAfterSeconds) } };
 }

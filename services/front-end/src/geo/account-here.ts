@@ -65,7 +65,7 @@ export async function unacknowledged(accounts: Accounts, account: string, limits
   return known.value === undefined || known.value.role === "primary" ? undefined : moving();
 }
 
-/** True for an operation that changes something, by its name of the REST reference. */
+/** True for an operation that changes something; `operation` is a name of the REST reference. */
 export function writes(operation: string): boolean {
   const known = byName.get(operation);
   if (known !== undefined) return known;

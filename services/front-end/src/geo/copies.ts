@@ -40,7 +40,7 @@ export class Copies {
     return this.#call(timeoutMs, (client, options) => client.confirmCopy(word, options));
   }
 
-  /** Gives on what the primary says about a copy here. Answers with the lineage of this stamp. */
+  /** Passes on a report of the primary about a copy here. Answers with the lineage of this stamp. */
   async note(report: MessageInitShape<typeof CopyReportSchema>, timeoutMs: number): Promise<Outcome<{ lineage: bigint }>> {
     const noted = await this.#call(timeoutMs, (client, options) => client.noteCopy(report, options));
     return noted.ok ? ok({ lineage: noted.value.lineage }) : noted;

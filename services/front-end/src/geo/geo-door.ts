@@ -239,7 +239,7 @@ function copiedHere({ account }: Asked, role: AccountRole | undefined, table: Sh
   return isShippedFor(role ?? {}, table) ? ok(table) : bad(`rows of table ${table} are not copied for account ${account}`);
 }
 
-/** One range after the other gets what it has of the part. */
+/** Gives each range in turn its rows of the part. */
 async function seedRanges(
   router: Router,
   table: ShippedTable,

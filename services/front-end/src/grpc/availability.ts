@@ -8,7 +8,7 @@ import type { AvailabilityControl, Availability as AvailabilityService } from "@
 
 export interface AvailabilityParts {
   readonly clock: Clock;
-  /** Processes or steps that it waits for before everything can be served; empty if none. */
+  /** Processes or steps that the front-end waits for; empty: none. */
   readonly waitingFor: () => readonly string[];
   readonly requests: () => number;
   readonly requestsMax: number;

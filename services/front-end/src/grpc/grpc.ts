@@ -199,7 +199,7 @@ export async function allowedFiles(
 const servedHere = (account: string, operation: string) => (role: AccountRole | undefined) =>
   refuseAt({ account }, role) ?? refuseOperation({ account }, role, operation);
 
-/** Calls do not tell whence they came: all clients of gRPC count as one address. */
+/** Address of all gRPC clients: calls do not tell one of their own. */
 const grpcClients = "grpc";
 
 const noHeaders = { contentType: "", contentEncoding: "", contentLanguage: "", cacheControl: "", contentDisposition: "" };

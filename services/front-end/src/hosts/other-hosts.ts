@@ -83,7 +83,7 @@ export class OtherHosts {
     return hostOf(address) === hostOf(this.#options.own());
   }
 
-  /** Call it for each signed request whose date and signature fit. */
+  /** Notes a signed request whose date and signature fit. */
   accepted(): void {
     this.#provenOffsetMs = offsetMs(this.#world.clock);
   }

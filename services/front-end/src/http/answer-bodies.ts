@@ -7,12 +7,12 @@ export const noBody: AsyncIterable<Uint8Array> = {
   [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
 };
 
-/** Gives a whole body in pieces, to a client that takes it at its own pace. */
+/** Yields a whole body in pieces, at the pace of the client. */
 export async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < body.length; at += answerPieceBytes) yield body.subarray(at, at + answerPieceBytes);
 }
 
-/** A body whose request is in progress until it was sent or dropped. */
+/** Body that counts as a request in progress until it was sent or dropped. */
 export class CountedBody implements AsyncIterableIterator<Uint8Array>, HttpBody {
   readonly #body: HttpBody;
   readonly #inner: AsyncIterator<Uint8Array>;

@@ -48,12 +48,12 @@ export interface ToAuthorize {
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly target: Target;
-  /** The target as it came, before it was marked as the name of an older blob (older-names.ts). */
+  /** Target as the client wrote it, before it was marked as the name of an older blob (older-names.ts). */
   readonly asked: Target;
   readonly version: string;
   readonly remoteAddress: string;
   readonly secure: boolean;
-  /** True if the key that everybody knows counts for it (peers/well-known-key.ts). */
+  /** True if the well-known key counts for the request (peers/well-known-key.ts). */
   readonly wellKnown: boolean;
 }
 
@@ -242,7 +242,7 @@ export interface Asked {
   readonly tokens: BearerTokens | undefined;
 }
 
-/** Whether the asker may do what needs this, and what goes along with the request then. */
+/** Decides if the caller may do the operation, and returns what the request then carries. */
 export function authorize(asked: Asked, operation: string, needs: OperationAuthorization): Parsed<Access> {
   const enough = suffices(asked, operation, needs);
   if (!enough.ok) return enough;
@@ -320,7 +320,7 @@ const identityOf = (id: string, groups: readonly string[]): Identity => ({
   superuser: false,
 });
 
-/** `saoid`: who asks has been checked by whoever made the signature. `suoid`: lists are to be asked. What is made is theirs. */
+/** Returns who acts. `saoid`: the maker of the signature has checked the user. `suoid`: lists judge the user, who owns what is made. */
 function actingFor({ fields: { saoid, suoid } }: Sas): Pick<Access, "judged" | "ownerId"> {
   if (suoid !== "") return { judged: identityOf(suoid, []), ownerId: canonicalId(suoid) };
   return saoid === "" ? {} : { ownerId: canonicalId(saoid) };

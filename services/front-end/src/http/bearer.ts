@@ -44,7 +44,7 @@ export async function checkBearer(tokens: BearerTokens | undefined, header: stri
   return parsed({ objectId: subject, tenantId: tenant, role, hadRoles: roles.join(", ") || "it has none", groups });
 }
 
-/** Returns the claims of a token, whatever roles it has. */
+/** Returns the claims of a token, with any roles. */
 export async function claimsOf(tokens: BearerTokens | undefined, header: string): Promise<Parsed<TokenClaims>> {
   if (!tokens) {
     return rejected("AuthenticationFailed", { AuthenticationErrorDetail: "No issuer of bearer tokens is configured (oidcIssuer)." });

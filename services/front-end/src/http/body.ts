@@ -13,7 +13,7 @@ export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<numbe
   return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
 }
 
-/** A document that takes longer than this is given up when anybody wants its bytes. */
+/** Time after which a document is given up if anybody waits for its bytes, in milliseconds. */
 const patienceMs = 5_000;
 /** Room that a document which has to wait asks for beyond what came, in bytes, at most. */
 const aheadBytesMax = 1024 * 1024;

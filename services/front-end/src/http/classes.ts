@@ -1,4 +1,4 @@
-/** Class of a request, for its histogram: by operation they would be too many. */
+/** Class of a request for histograms; operations would be too many. */
 
 export type OperationClass = "read" | "write" | "list" | "other";
 

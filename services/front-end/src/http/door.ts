@@ -149,7 +149,7 @@ export class HttpDoor {
     }
   }
 
-  /** `gated`: it came by itself, not inside of another one that was let in. */
+  /** Serves a request; `gated`: it came by itself, and not inside of another one. */
   async #serve(request: HttpRequest, seen: Seen, outer?: Outer, gated = false): Promise<Answer> {
     const elsewhere = outer ? undefined : this.#ofOtherService(request);
     if (elsewhere) return { ok: false, error: elsewhere };
@@ -170,7 +170,7 @@ export class HttpDoor {
     return faults.around({ account, service: service.name, operation: operation.name, headers, secondary, signal }, serve);
   }
 
-  /** `gated`: facts of a request that came by itself. */
+  /** Serves an operation; `gated`: facts of a request that came by itself. */
   async #served(operation: RecognizedOperation, exchange: Exchange, gated: Seen | undefined): Promise<Answer> {
     const { request, target, access } = exchange;
     const served = await operation.serve(exchange);
@@ -236,7 +236,7 @@ export class HttpDoor {
     return { ...own, account: "", counts: undefined, operation: undefined, cors: [], leave: [] };
   }
 
-  /** Finds the account of the request, and its properties. */
+  /** Finds the account of the request, with its properties. */
   async #accountOf(target: Target, limits: CallLimits, seen: Seen) {
     seen.account = target.account;
     const account = await findAccount(this.#parts.accounts, target, limits);

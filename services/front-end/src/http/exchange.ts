@@ -1,4 +1,4 @@
-/** One request on its way through the door: what was found out about it so far. */
+/** Request on its way through the door, with the facts that were found so far. */
 import {
   type HttpHeaders,
   type Identity,
@@ -93,7 +93,7 @@ export const respond = (status: number, headers: ResponseHeaders = {}, body?: Ht
 export const respondText = (headers: ResponseHeaders, { bytes, giveBack }: WrittenText): Answer =>
   parsed({ status: 200, headers, body: bytes, sent: giveBack });
 
-/** `http://host/` or `http://host/account/`, as lists show it. */
+/** Returns `http://host/` or `http://host/account/`, as lists show it. */
 export function serviceEndpoint(exchange: Exchange): string {
   const scheme = exchange.request.secure ? "https" : "http";
   const host = exchange.headers.host ?? "localhost";

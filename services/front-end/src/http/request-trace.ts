@@ -88,7 +88,7 @@ export class RequestTrace {
   readonly #accounts = new Map<string, AccountCount>();
   #ended = false;
 
-  /** True while somebody wants to be told. */
+  /** True while somebody follows the requests. */
   get isFollowed(): boolean {
     return this.#listeners.size > 0;
   }
@@ -118,7 +118,7 @@ export class RequestTrace {
     return counts;
   }
 
-  /** Counts a request that has ended, and tells it to those who want it. */
+  /** Counts a request that has ended, and sends it to followers of its kind. */
   end(request: Pick<HttpRequest, "method" | "target" | "remoteAddress">, end: RequestEnd): void {
     const { counts, status, tookMs, requestId, service, account, operation = "", errorCode, endedMs } = end;
     if (counts !== undefined) {
@@ -184,7 +184,7 @@ export class RequestTrace {
   }
 }
 
-/** Returns the text in memory of its own: a part of a longer text would keep that. */
+/** Returns a copy of the text, because a part of a longer text would keep that in memory. */
 const copyOf = (text: string): string => fromUtf8(utf8(text));
 
 function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: Wanted): boolean {

@@ -19,7 +19,7 @@ import { type Answer, type Exchange, respond } from "./exchange.ts";
 /** Two requests that set properties at once are decided one after the other; more often than this is a storm. */
 const attemptsMax = 8;
 
-/** A feature of these properties that is not here, by name. */
+/** Returns the name of a setting that is not supported; undefined: all are. */
 export type Unsupported = (properties: ServiceProperties) => string | undefined;
 
 /** Features that no service has here: there is no writer of $logs and $Metrics…. */

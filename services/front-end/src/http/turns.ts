@@ -47,18 +47,18 @@ export class TextWriter {
   /** Pieces that are not encoded yet. */
   #text = "";
 
-  /** `memory`: where the text is written. */
+  /** `memory`: memory that the text is written into. */
   constructor(clock: Clock, memory: TextMemory = notReused) {
     this.#turns = new Turns(clock);
     this.#encoded = new EncodedText(memory);
   }
 
-  /** Makes room for about so many bytes behind those that are written. */
+  /** Makes room for about this many more bytes. */
   expect(bytes: number): void {
     this.#encoded.room(bytes);
   }
 
-  /** Writes the pieces, and gives way between them. One call at a time. */
+  /** Writes the pieces, and lets others run in between. One call at a time. */
   async add(pieces: Iterable<string>): Promise<void> {
     for (const piece of pieces) {
       this.#text += piece;
@@ -73,7 +73,7 @@ export class TextWriter {
     return this.#encoded;
   }
 
-  /** Calls `step`, which may write to `sink`, until it returns false, and gives way between calls. */
+  /** Calls `step`, which may write to `sink`, until it returns false, and lets others run in between. */
   async steps(step: () => boolean): Promise<void> {
     while (step()) if (this.#turns.over) await this.#turns.next();
   }

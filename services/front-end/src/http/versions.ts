@@ -37,7 +37,7 @@ export class RequestVersions {
     this.#options = options;
   }
 
-  /** `fallback`: the account's DefaultServiceVersion; undefined if it has none. */
+  /** Returns the version; `fallback`: the account's DefaultServiceVersion, undefined if it has none. */
   of(headers: HttpHeaders, query: Query, fallback: string | undefined): Parsed<string> {
     const named = headers["x-ms-version"];
     if (named !== undefined) return this.#newestOf(named, parseVersion(named, this.#options.strict));

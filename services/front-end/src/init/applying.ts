@@ -1,4 +1,4 @@
-/** Types of the parts of a front-end that apply an init file, and of the numbers of what they make. */
+/** Types of the parts of a front-end that apply an init file, and of their counts. */
 import type { WrittenFiles } from "@stamp/ports";
 import type { OwnRequests } from "./own-requests.ts";
 
@@ -12,7 +12,7 @@ export interface Applying {
   /** Waits; false when the front-end stops. */
   pause(ms: number): Promise<boolean>;
   nowMs(): number;
-  /** Tells of something that is there and not as the file says. */
+  /** Logs an object that exists and differs from the file. */
   differs(what: string): void;
 }
 

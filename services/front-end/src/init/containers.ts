@@ -1,4 +1,4 @@
-/** Containers of an init file, and the files that become their blobs. */
+/** Containers of an init file, with the files that become their blobs. */
 import type { Applying, InitCounts } from "./applying.ts";
 import { inParallel } from "./in-parallel.ts";
 import { type Init, InitError, seedFolder } from "./load-init.ts";

@@ -18,7 +18,7 @@ export interface InitDoorOptions {
   /** Name of this front-end. */
   readonly self: string;
   readonly lookupTimeoutMs: number;
-  /** Returns the other things that the front-end waits for; none: everything is served. */
+  /** Names of other things that the front-end waits for; empty: none. */
   waitingFor(): readonly string[];
 }
 

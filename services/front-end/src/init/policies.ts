@@ -15,7 +15,7 @@ export interface PolicyPlace {
   readonly what: string;
 }
 
-/** Sets the policies if there are none, or if they are to be replaced. */
+/** Sets the policies, if there are none or they are to be replaced. */
 export async function applyPolicies(
   { requests, differs }: Applying,
   { service, account, path, what }: PolicyPlace,

@@ -14,7 +14,7 @@ import { applyPolicies } from "./policies.ts";
 import type { InitQueue } from "./schema.ts";
 
 const note = "stampinit";
-/** How long another front-end's note may stay, and how often it is looked at, in milliseconds. */
+/** Longest life of another front-end's note, and time between two looks at it, in milliseconds. */
 const othersMs = 60_000;
 const lookEveryMs = 250;
 const fillsMax = 5;

@@ -34,11 +34,11 @@ const container = z.strictObject({
   publicAccess: z.enum(["none", "blob", "container"]).default("none"),
   metadata: metadata.default({}),
   policies,
-  /** Folder whose files become blobs, by their paths. */
+  /** Folder whose files become blobs, named by their paths. */
   files: text.optional(),
   /** Goes before the path of each file. */
   prefix: z.string().default(""),
-  /** Content type by the ending of the name, with its dot. */
+  /** Content types by the ending of the name, dot included. */
   contentTypes: z.record(z.string().startsWith("."), text).default({}),
   overwrite,
 });
@@ -57,7 +57,7 @@ const queue = z.strictObject({
   policies,
   /** Texts, or a file of JSON lines: a text each. */
   messages: z.union([z.array(z.string()).max(1_000), text], "a list of texts, or the name of a file of JSON lines").default([]),
-  /** Messages are sent in base64, as many clients expect them. */
+  /** True to send messages in base64, as many clients expect. */
   base64: z.boolean().default(false),
   overwrite,
 });

@@ -1,4 +1,4 @@
-/** Tables of an init file, and the lines that become their entities. */
+/** Tables of an init file, with the lines that become their entities. */
 import { entityPath } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { Applying, InitCounts } from "./applying.ts";

@@ -88,7 +88,7 @@ export interface ListContainersQuestion {
   readonly ofShares?: boolean;
 }
 
-/** True if both name the same blob itself, or the same snapshot or version of it. */
+/** True if both name the same blob, snapshot or version. */
 export const isSameBlob = (one: LocatedBlob, other: LocatedBlob): boolean =>
   one.account === other.account &&
   one.container === other.container &&
@@ -139,7 +139,7 @@ type DeleteBlobInit = Extract<OperationKind, { case: "deleteBlob" }>["value"];
 export interface ReceiveOptions {
   readonly contentLengthBytes: number | undefined;
   readonly wants: { md5: boolean; crc64: boolean };
-  /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
+  /** Address of the sending client; undefined: the stamp itself reads the content somewhere. */
   readonly from?: string;
   readonly signal?: AbortSignal;
   /** Client's request; undefined: the work is the front-end's own. */
@@ -183,7 +183,7 @@ export class Objects {
     return deleteContainer(this, asked, limits);
   }
 
-  /** Returns a result of the case that the operation has when it went well. */
+  /** Executes an operation. Returns the result of the case that its success has. */
   async execute<C extends keyof ResultValues>(kind: OperationKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
     return answered(await this.run(kind, limits), expected);
   }
@@ -315,7 +315,7 @@ export class Objects {
     return parsed({ found, nextMarker: from });
   }
 
-  /** Everything of the body, verified by the caller before something refers to it. */
+  /** Receives the whole body. The caller verifies it before a row refers to it. */
   async receive(name: LocatedBlob, body: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<Parsed<Uploaded>> {
     const pins = options.pins ?? this.pins(name);
     const startedMs = this.parts.world.clock.monotonicMs();

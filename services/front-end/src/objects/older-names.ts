@@ -11,7 +11,7 @@ import type { Container } from "@stamp/wire";
 import type { CallLimits } from "../routing/router.ts";
 import type { Objects } from "./objects.ts";
 
-/** Returns the target, marked as older if a blob has the literal name of its path. */
+/** Returns the target, marked as an older name if a blob has the literal name of its path. */
 export async function targetAsNamed(objects: Objects, target: Target, signed: boolean, limits: CallLimits): Promise<Parsed<Target>> {
   const named = olderBlob(target);
   if (named === undefined) return parsed(target);

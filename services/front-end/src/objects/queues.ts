@@ -38,7 +38,7 @@ export class Queues {
     this.rows = new ParentRows(world, readRow, { readTimeoutMs: options.requestTimeoutMs });
   }
 
-  /** Returns a result of the case that the operation has when it went well. */
+  /** Executes an operation. Returns the result of the case that its success has. */
   async execute<C extends keyof ResultValues>(kind: QueueKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
     return resultOf(answered(await this.#router.execute(operationOf(kind), limits), "queue"), expected);
   }

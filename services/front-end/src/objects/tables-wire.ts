@@ -1,4 +1,4 @@
-/** Operations on tables and entities as they go to partition servers, and what comes back. */
+/** Operations on tables and entities for partition servers, and their results. */
 import { FailureError } from "@stamp/base";
 import {
   type EntityAction as Action,

@@ -32,13 +32,13 @@ import { entitiesOf, entityFromWire, tableFromWire, tableOperationToWire } from 
 type ResultOf = Exclude<TableResult["kind"], { case: undefined }>;
 type ResultValue<C extends ResultOf["case"]> = Extract<ResultOf, { case: C }>["value"];
 
-/** Bytes of one page of entities, as the service counts them. */
+/** Bound of the bytes of one page of entities, as the service counts them. */
 export const pageBytesMax: number = 4 * 1024 * 1024;
 /** Time after which a page ends where it is, in milliseconds. */
 const pageTimeMs = 5_000;
 
 export interface EntitiesFound {
-  /** The next page begins behind it; undefined: there is none. */
+  /** Key behind which the next page begins; undefined: there is none. */
   readonly next: EntityKey | undefined;
 }
 
@@ -178,9 +178,9 @@ export class Tables {
     page: {
       /** The next go: behind what was looked at last. */
       readonly operation: () => TableOperation;
-      /** `cut`: the page is full before all of this was taken. `giveBack`: called at most once, when nobody has a view of the page any more. */
+      /** Takes a result. `cut`: the page was full before all of it was taken. `giveBack`: called when nobody has a view of it, at most once. */
       readonly take: (page: ResultValue<C>, giveBack: () => void) => Promise<"room" | "full" | "cut">;
-      /** Whether there is a place to go on from. */
+      /** True if there is a place to go on from. */
       readonly mayPause: () => boolean;
     },
   ): Promise<Parsed<"more" | "end">> {

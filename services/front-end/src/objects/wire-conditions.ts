@@ -1,4 +1,4 @@
-/** Conditions of a request, as partition servers take them. */
+/** Conditions of a request in the form that partition servers take. */
 import type { ConditionHeaders } from "@stamp/azure-rest";
 
 export interface WireConditions {

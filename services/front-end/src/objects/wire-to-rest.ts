@@ -1,4 +1,4 @@
-/** Objects as partition servers give them, as the REST API shows them. */
+/** Objects of partition servers in the form of the REST API. */
 import type { ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
 import type { Blob, Container } from "@stamp/wire";
 import { plainOf } from "@stamp/wire";

@@ -6,7 +6,7 @@ import { addressOfPeer, isLocalCall, isLocalRequest } from "../accounts/local-re
 export interface WellKnownKeyRules {
   readonly servedTo: "everybody" | "thisMachine" | "nobody";
   readonly trustedProxies: readonly Network[];
-  /** Patterns of hosts, besides those that no stranger can own. */
+  /** Patterns of further hosts, besides those that no stranger can own. */
   readonly hosts: readonly string[];
   /** Suffixes of hosts that have the account in front. */
   readonly hostSuffixes: readonly string[];
@@ -14,7 +14,7 @@ export interface WellKnownKeyRules {
 
 type From = Pick<HttpRequest, "headers" | "remoteAddress">;
 
-/** True if the well-known key counts for this request, as it is seen through the trusted proxies. */
+/** True if the well-known key counts for this request, seen through the trusted proxies. */
 export function takesWellKnownKey({ servedTo, trustedProxies, hosts, hostSuffixes }: WellKnownKeyRules, request: From): boolean {
   switch (servedTo) {
     case "everybody":

@@ -19,7 +19,7 @@ const retryMs = 200;
 const answerMs = 2_000;
 const leaseName = "partition-manager";
 const confirmTimeoutMs = 1_000;
-/** Shortest time between two questions because servers refuse what the map says. */
+/** Shortest time between two questions to the leader because servers refuse what the map says, in milliseconds. */
 const doubtEveryMs = 1_000;
 /** Distance from the known version up to which a map is taken without asking who leads: each change of the map is one version. */
 export const unvouchedVersionsMax = 1_000;
@@ -123,7 +123,7 @@ export class MapCache {
     }
   }
 
-  /** Returns the whole map, or what the known one becomes by its changes. */
+  /** Returns the ranges of a whole map, or of the known one after changes. */
   #ranges(map: PartitionMap): Outcome<readonly Range[]> {
     const ranges: Range[] = [];
     for (const wire of map.ranges) {
@@ -140,7 +140,7 @@ export class MapCache {
     return this.#current.with(ranges, new Set(map.gone));
   }
 
-  /** `confirmed`: the answer was doubtful, and the leader was asked. Another answer like it may follow, so the caller rests. */
+  /** Takes a map. `confirmed`: the answer was doubtful and the leader was asked; the same may follow, so the caller rests. */
   async #take(map: PartitionMap): Promise<Outcome<"taken" | "confirmed">> {
     this.#lastAnswerMs = this.#world.clock.monotonicMs();
     if (this.#isDoubtful(map)) {

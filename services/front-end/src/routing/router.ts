@@ -32,7 +32,7 @@ import type { MapCache } from "./map-cache.ts";
 import { endOfSmall, smallnessOf } from "./small-operations.ts";
 
 type OperationInit = MessageInitShape<typeof OperationSchema>;
-/** One operation, as its message is made. Names are complete: `routeOf` reads them. */
+/** Operation in the form that makes its message. Names are complete: `routeOf` reads them. */
 export type OperationKind = Exclude<NonNullable<OperationInit["kind"]>, { case: undefined }>;
 type BlobNameInit = NonNullable<Extract<OperationKind, { case: "deleteBlob" }>["value"]["name"]>;
 export type ResultKind = Exclude<OperationResult["kind"], { case: undefined }>;
@@ -55,7 +55,7 @@ export interface CallLimits {
  */
 type Repeat = "never" | "soon" | "elsewhere";
 
-/** Where bytes were put, and for how long they stay there though nothing refers to them. */
+/** Places of bytes that were put, and the time for which they stay without a reference. */
 export interface Written {
   readonly places: readonly Place[];
   /** Term in milliseconds; 0: not said. */
@@ -64,7 +64,7 @@ export interface Written {
   readonly mac: Uint8Array;
 }
 
-/** Whether this host reaches others; without it, it does. */
+/** Tells if this host reaches others; without it, it does. */
 export interface Reach {
   /** True if no other host of the stamp answers. */
   readonly cutOff: boolean;
@@ -85,7 +85,7 @@ export interface RouterOptions {
 const graceMs: Readonly<Record<Repeat, number>> = { never: 1_000, soon: 0, elsewhere: 0 };
 const backoffStartMs = 10;
 const backoffMaxMs = 500;
-/** Attempts of a call that are told of when it took long. */
+/** Number of attempts of a slow call that its log line names. */
 const toldMax = 12;
 
 /** Answer of a partition server. */
@@ -117,7 +117,7 @@ export class Router {
     this.took = new Histogram(world.clock);
   }
 
-  /** Executes the operation at the server of its range. */
+  /** Executes an operation at the server of its range. */
   async execute(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
     const { clock } = this.#world;
     const small = smallnessOf(kind);
@@ -132,7 +132,7 @@ export class Router {
     return this.ask(route, kind, isRead(kind as Parameters<typeof isRead>[0]), limits);
   }
 
-  /** Sends an operation as it is, by a given route. `repeatable`: twice is the same as once. */
+  /** Sends an operation by a given route. `repeatable`: twice is the same as once. */
   ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<Answered>> {
     const fields = executeFields(messageOf(kind, limits.policy));
     return this.#call(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
@@ -174,7 +174,7 @@ export class Router {
     });
   }
 
-  /** Commits that another stamp has shipped, at the range of their PartitionName. Twice is as once. */
+  /** Sends shipped commits to the range of their PartitionName. Twice is the same as once. */
   applyShipped(
     route: Route,
     shipment: Shipment,
@@ -237,7 +237,7 @@ export class Router {
     return routeOf(this.#world.rules, kind as Parameters<typeof routeOf>[1]);
   }
 
-  /** `what`: the method or operation, for the log. */
+  /** `what`: method or operation, for the log. */
   async #call<T>(
     what: string,
     route: Route,

@@ -145,7 +145,7 @@ export class Trees {
 const notTree = (found: string) =>
   new FailureError({ code: "internal", reason: "bug", message: `a step of a tree was answered by ${found}`, applied: "unknown" }).failure;
 
-/** Times that a write meets an operation on the name of its file. */
+/** Number of times that a write may meet an operation on its file's name. */
 const settledMax = 16;
 
 /** Runs a write to the blob of a file again when the operation of the tree is over that holds the file. */

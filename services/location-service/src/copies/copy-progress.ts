@@ -16,7 +16,7 @@ import { notDrainable } from "./drainable.ts";
 export interface CopyProgressOptions {
   readonly world: World;
   readonly registry: Registry;
-  /** Asks a stamp, if it is still the one that was added. */
+  /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   readonly drainMaxMs: number;
 }

@@ -20,9 +20,9 @@ import type { StampLink } from "../stamp-link.ts";
 export interface CopySettingsOptions {
   readonly rules: Rules;
   readonly registry: Registry;
-  /** Asks a stamp, if it is still the one that was added. */
+  /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
-  /** Feature level of a stamp, as it says now; 0: it does not say it. */
+  /** Feature level that the stamp tells now; 0: it tells none. */
   readonly levelOf: (stamp: StampRecord) => Promise<Outcome<number>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
@@ -80,7 +80,7 @@ export class CopySettings {
     }
   }
 
-  /** Returns SHA-256 of the settings that the account has at its primary; undefined: it does not say. */
+  /** Returns the SHA-256 of the account's settings at its primary; undefined: not told. */
   async tagAt(primary: string, name: string): Promise<Uint8Array | undefined> {
     const told = await this.#inForce(name, primary);
     return told.ok && told.value.tag.length > 0 ? told.value.tag : undefined;

@@ -19,7 +19,7 @@ import type { AccountAtStamp, StampLink } from "../stamp-link.ts";
 interface OlderRolesOptions {
   readonly logger: Logger;
   readonly registry: Registry;
-  /** Asks a stamp, if it is still the one that was added. */
+  /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
@@ -45,7 +45,7 @@ export class OlderRoles {
     return "";
   }
 
-  /** Compares what a stamp has, as it told just now, with what it should have. */
+  /** Compares the roles that a stamp told just now with the records. */
   async judge(stamp: StampRecord, accounts: readonly AccountAtStamp[]): Promise<void> {
     const { registry, inTurn } = this.#options;
     const listed = new Map(accounts.map(({ name, role }) => [name, role]));
@@ -75,7 +75,7 @@ export class OlderRoles {
     return this.#options.deposes ? this.#depose(record, stamp, role, led?.ok === true ? led.value : undefined) : "";
   }
 
-  /** `led`: role of the primary; undefined: it does not answer. */
+  /** `led`: role at the primary; undefined: it does not answer. */
   async #depose(record: AccountRecord, stamp: StampRecord, role: AccountRole | undefined, led: AccountRole | undefined): Promise<string> {
     const { registry, logger, onStamp } = this.#options;
     const { name, primary, epoch, secondary, operation } = record;
@@ -101,7 +101,7 @@ export class OlderRoles {
     return removed.ok ? "" : told(record, stamp.name, deposed.value.role);
   }
 
-  /** Returns the role of the account at a stamp as it says now; undefined: it has none. */
+  /** Returns the role that a stamp tells of the account now; undefined: none. */
   async #roleAt(stamp: StampRecord, account: string): Promise<Outcome<AccountRole | undefined>> {
     const asked = await this.#options.onStamp(stamp, (link) => link.role(account));
     return !asked.ok && asked.failure.code === "notFound" ? ok(undefined) : asked;

@@ -37,7 +37,7 @@ export class LostStamps {
   readonly #lanes = new Lanes(toldAtOnce);
   /** Stamp and account of commands that wait for their turn, for an answer, or for the pause that the stamp asked for. */
   readonly #telling = new Set<string>();
-  /** Lost stamps that did not answer when they were asked last. */
+  /** Lost stamps that did not answer the last question. */
   readonly #silent = new Set<string>();
 
   constructor(options: LostOptions) {
@@ -64,7 +64,7 @@ export class LostStamps {
     return ok();
   }
 
-  /** Records the account without stamps that are lost, if its operation or its copy waits for one. */
+  /** Records the account without lost stamps, if its operation or copy waits for one. */
   async leaveOut(name: string): Promise<Outcome<void>> {
     const { registry, drive } = this.#options;
     const recorded = await registry.turn(async () => {
@@ -146,7 +146,7 @@ export class LostStamps {
     return noted.ok ? ok(0) : noted;
   }
 
-  /** Records that the stamp is not lost any more, if no account names it. */
+  /** Records that the stamp is no longer lost, if no account names it. */
   async #welcome(name: string): Promise<void> {
     const { registry, logger } = this.#options;
     const back = await registry.turn(async () => {
@@ -194,7 +194,7 @@ export function withoutLost(account: AccountRecord, registry: Registry): GeoAcco
   return left;
 }
 
-/** True if an account owes the stamp something, or its operation or copy names it. */
+/** True if an account owes commands to the stamp, or its operation or copy names it. */
 const isNamed = (stamp: string, accounts: readonly AccountRecord[]): boolean =>
   accounts.some(
     (account) =>

@@ -7,7 +7,7 @@ import type { AccountRecord, MigrationChoices, StampRecord } from "@stamp/geo";
 import type { StampLink } from "../stamp-link.ts";
 import type { Stamps } from "../stamps.ts";
 
-/** Asks a stamp, if it is still the one that was added. */
+/** Function that asks a stamp, unless another one answers at its address. */
 type Asks = Pick<Stamps, "onStamp" | "levelOf">;
 
 /** Choices of whoever wants a copy. */
@@ -36,7 +36,7 @@ export async function mayCopyQueues(stamps: Asks, account: string, at: readonly 
   return queues.ok && queues.value.length > 0 ? replacesQueues(account, target, queues.value) : dropped(queues);
 }
 
-/** Refuses to move an account that has queues, unless they move, too, or are given up. */
+/** Refuses to move an account with queues, unless they move, too, or are given up. */
 export async function mayLeaveQueues(
   stamps: Asks,
   account: AccountRecord | undefined,

@@ -12,7 +12,7 @@ import type { StampLink } from "../stamp-link.ts";
 
 interface QueueRolesOptions {
   readonly registry: Registry;
-  /** Asks a stamp, if it is still the one that was added. */
+  /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
 }
 
@@ -53,7 +53,7 @@ export class QueueRoles {
     return ok(trouble);
   }
 
-  /** Refuses a planned failover of an account whose stamps do not both copy its queues. */
+  /** Refuses a planned failover of an account unless both stamps copy its queues. */
   async mayFailOver(account: AccountRecord | undefined): Promise<Outcome<void>> {
     if (account?.secondary === undefined || account.running !== undefined) return ok();
     const trouble = await this.compare(account);

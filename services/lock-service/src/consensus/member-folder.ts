@@ -68,7 +68,7 @@ export async function refuseBesideMember(world: World): Promise<Outcome<void>> {
   );
 }
 
-/** Leaves a store, which is closed, where it is; the next one that is opened is empty. */
+/** Leaves a closed store where it is; the next one that is opened is empty. */
 export async function setStoreAside(world: World, why: string): Promise<void> {
   const number = await numberIn(world);
   world.logger.error("the member's store is set aside; an empty one takes everything from the other members", {

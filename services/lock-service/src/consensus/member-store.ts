@@ -42,7 +42,7 @@ import {
   encodeSnapshot,
 } from "./records.ts";
 
-/** Content of the store of a member that starts, without its rows. */
+/** Content of a starting member's store, without its rows. */
 export interface Stored {
   readonly hardState: HardState;
   readonly snapshot: SnapshotMeta;
@@ -124,7 +124,7 @@ export class MemberStore {
     return this.#lineage;
   }
 
-  /** Last entry whose writes are among the rows, as anybody reads them. */
+  /** Last entry whose writes readers of the rows see. */
   get applied(): Applied {
     return this.#readable;
   }
@@ -199,7 +199,7 @@ export class MemberStore {
     await this.#kv.batch(operations, { sync: true });
   }
 
-  /** Rows that count, as a store of their own. It is read only. */
+  /** Rows that count, as a store that is only read. */
   get rows(): Pick<KeyValue, "get" | "range"> {
     return {
       get: (key) => this.#kv.get(concatBytes([rowsOf(this.#generation), key])),
@@ -352,7 +352,7 @@ async function readLog(kv: KeyValue, snapshotIndex: number, checksum: Checksum):
   return ok(entries);
 }
 
-/** A snapshot of the rows as they are at its first step, in pieces. */
+/** Reads a snapshot of the rows at its first step, in pieces. */
 export class SnapshotReader {
   readonly index: number;
   readonly #rows: AsyncIterator<readonly [Uint8Array, Uint8Array]>;
@@ -376,7 +376,7 @@ export class SnapshotReader {
     return new SnapshotReader(store.applied.index, rows, await rows.next());
   }
 
-  /** Returns undefined if these bytes are not held any more. */
+  /** Returns a piece; undefined: these bytes are not held any more. */
   async piece(offset: number, bytesMax: number): Promise<{ readonly bytes: Uint8Array; readonly last: boolean } | undefined> {
     // A later reader of the same snapshot has the same pieces.
     while (this.#offset < offset && this.#given?.last !== true) await this.#read(bytesMax);

@@ -37,7 +37,7 @@ const heartbeatTicks = 2;
 /** Members that start together run for election sooner: for so long a tick of a member that has heard no leader is a quarter. In milliseconds. */
 const startMs = 3_000;
 const readysTogether = 64;
-/** Bytes of entries that were applied since the log was cut, from which on it is cut again. */
+/** Bytes of applied entries since the log was cut after which it is cut again. */
 const logBytesMax = 32 << 20;
 const fullAgainMs = 500;
 const handoverMs = 1_000;
@@ -338,7 +338,7 @@ export class Member {
     this.#raft.chunkStored(snapshot.index, why === undefined ? offsetBytes + bytes.length : undefined, last);
   }
 
-  /** A snapshot is of the rows as they are when its first piece is asked for. */
+  /** Gives a chunk. A snapshot has the rows at the request for its first piece. */
   async #giveChunk({ to, index, offsetBytes, bytesMax }: Ready["chunksWanted"][number]): Promise<void> {
     let reader = this.#sending.get(to);
     let piece = reader?.index === index ? await reader.piece(offsetBytes, bytesMax) : undefined;

@@ -72,7 +72,7 @@ export class Peers {
     }
   }
 
-  /** Asks every member of which lineage its rows are. The answers go to `heard`. */
+  /** Asks every member for the lineage of its rows. The answers go to `heard`. */
   async ask(): Promise<void> {
     await Promise.all([...this.#peers].map(([id, peer]) => this.#call(id, peer, [])));
   }

@@ -121,7 +121,7 @@ export function decodeHardState(bytes: Uint8Array, checksum: Checksum): Outcome<
   return ok({ term, vote, commit });
 }
 
-/** Returns the description of a snapshot as it travels. */
+/** Encodes the description of a snapshot for the wire. */
 export function encodeSnapshotMeta({ index, term, members, sessions }: SnapshotMeta): Uint8Array {
   const { voters, learners } = members;
   return utf8(JSON.stringify({ index, term, members: { voters, learners }, sessions }));

@@ -29,7 +29,7 @@ export interface Migrated {
 /** Longest wait for the election, in milliseconds. */
 const electionMs = 20_000;
 const stampKey = utf8("stamp");
-/** Operations of one batch, where the store has no bound of its own. */
+/** Number of operations in one batch, if the store has no bound of its own. */
 const batchOperations = 1_000;
 const batchBytes = 1 << 20;
 

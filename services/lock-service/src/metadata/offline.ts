@@ -39,7 +39,7 @@ export async function snapshotEntries(
   return ok(entries);
 }
 
-/** `replicated`: the folder is that of a member, if its store of before was taken over. */
+/** Opens the metadata of a stopped service; `replicated`: the folder is a member's, if its former store was taken over. */
 export async function metadataOffline(world: World, prefix: string, replicated: boolean): Promise<Outcome<OfflineMetadata>> {
   const opened = replicated && !(await hasOldStore(world)) ? await openMember(world) : await openAlone(world);
   if (!opened.ok) return refused("dataLoss", "damaged", `the metadata store is damaged: ${opened.failure.message}`);

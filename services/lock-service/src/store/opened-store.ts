@@ -1,4 +1,4 @@
-/** A store that is served, and one turn of serving it: its identity, its leases and who commits to it. */
+/** One turn of serving a store: its identity, its leases and its committer. */
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { LeaseTable } from "@stamp/lease";
 import { type Leadership, sleep, uuid, type World } from "@stamp/ports";
@@ -107,7 +107,7 @@ export interface Turn {
   readonly stopping: AbortSignal;
   /** Reads the store. A turn that ends meanwhile throws FailureError `notLeader`, or answers with it. */
   readonly open: () => Promise<Outcome<Opened>>;
-  /** Told the store when it is served, undefined when it is not any more, and why it can't be. */
+  /** Function that gets the store when it is served, undefined when it no longer is, and the reason if it can't be. */
   readonly tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
 }
 
@@ -146,7 +146,7 @@ async function openInTurn(open: () => Promise<Outcome<Opened>>): Promise<Outcome
   }
 }
 
-/** Resolves when one of the signals is aborted, and listens to none of them any more. */
+/** Resolves when one of the signals is aborted, and removes all listeners. */
 async function firstAborted(...signals: readonly AbortSignal[]): Promise<void> {
   let over = (): void => {};
   await new Promise<void>((resolve) => {

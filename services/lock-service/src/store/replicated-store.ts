@@ -44,7 +44,7 @@ const servedEtcdText = (names: readonly MemberId[]): string =>
   "(STAMP_METADATA_STORE, STAMP_ETCD_ENDPOINTS), or move them (docs/guides/etcd.md)";
 const emptyText =
   "the other lock services: this one holds nothing yet, and takes everything from them (a new one: when it was added, stamp lock-service add)";
-/** A member that was not told to begin a stamp says it: the stamp may have been here. */
+/** Text of a member that was not told to begin a stamp: the stamp may have been here. */
 const allEmptyText =
   "If they hold nothing either, and a stamp was here, its disks are lost: `stamp health` names the newest copy of the metadata " +
   "(docs/guides/metadata.md)";
@@ -66,7 +66,7 @@ export class ReplicatedStore {
   #folder: Folder | undefined;
   /** Lineages that other members have named; empty: their rows are none. */
   readonly #lineages = new Map<MemberId, Uint8Array>();
-  /** Members that have served metadata in etcd, this one among them. */
+  /** Names of members that have served metadata in etcd, this one included. */
   readonly #servedEtcd = new Set<MemberId>();
   #news = (): void => {};
   #handedOverMs = Number.NEGATIVE_INFINITY;
@@ -120,7 +120,7 @@ export class ReplicatedStore {
     };
   }
 
-  /** The active lock service, if it is another process. */
+  /** Active lock service, if it is another process. */
   get activeElsewhere(): { readonly holder: string; readonly address: Address } | undefined {
     const leader = this.#member?.status.leader;
     const address = leader === undefined ? undefined : this.#members.get(leader);
@@ -145,7 +145,7 @@ export class ReplicatedStore {
     return this.#peers.names.every((id) => this.#lineages.get(id)?.length === 0);
   }
 
-  /** Feature level of the stamp, as a follower hears it; 0: none. */
+  /** Feature level of the stamp, as a follower knows it; 0: none. */
   get level(): number {
     return this.#level.level;
   }
@@ -157,7 +157,7 @@ export class ReplicatedStore {
     return refused("unavailable", "notReady", this.trouble ?? why);
   }
 
-  /** Services besides those of every lock service. */
+  /** Services besides those that every lock service has. */
   get services(): readonly ServedService[] {
     const { name } = this.#config;
     const commands = memberCommands({ name, addresses: this.#members, led: () => this.#led() });
@@ -314,7 +314,7 @@ export class ReplicatedStore {
     }
   }
 
-  /** Resolves with the next news, or at once if it is so already. */
+  /** Resolves with the next news, or at once if the condition holds already. */
   #newsOf(isSo: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       this.#news = resolve;

@@ -33,7 +33,7 @@ export class SharedStore {
   #looks: MemberLooks | undefined;
   #running: Promise<void> | undefined;
 
-  /** `tell` is told the store when it is served, undefined when it is not any more, and why it can't be. */
+  /** `tell` gets the store when it is served, undefined when it no longer is, and the reason if it can't be. */
   constructor(
     world: World,
     config: LockServiceConfig,
@@ -60,17 +60,17 @@ export class SharedStore {
     return this.#trouble();
   }
 
-  /** Members of etcd as the active lock service sees them; undefined at a standby. */
+  /** Members of etcd, as the active lock service sees them; undefined at a standby. */
   get facts(): { readonly etcd?: EtcdFacts | undefined } {
     return { etcd: this.#looks?.facts };
   }
 
-  /** A standby over etcd holds nothing of its own that could be behind. */
+  /** Undefined: a standby over etcd holds nothing of its own that could be behind. */
   get behind(): undefined {
     return undefined;
   }
 
-  /** Services besides those of every lock service. */
+  /** Services besides those that every lock service has. */
   get services(): readonly ServedService[] {
     return [];
   }
@@ -81,7 +81,7 @@ export class SharedStore {
     return this.#session !== undefined || holder === undefined ? undefined : { holder: holder.name, address: holder.address };
   }
 
-  /** Feature level of the stamp, as a standby hears it; 0: none. */
+  /** Feature level of the stamp, as a standby knows it; 0: none. */
   get level(): number {
     return this.#level.level;
   }

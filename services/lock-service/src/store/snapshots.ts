@@ -13,9 +13,9 @@ import { DiskError, type DiskFile, type World, within } from "@stamp/ports";
 import type { LockStore } from "./store.ts";
 
 const partBytes = 1024 * 1024;
-/** Multiple of the time it took to take for which a snapshot is given although the store has changed. */
+/** Multiple of a snapshot's making time for which it is given although the store has changed. */
 const restTimes = 4;
-/** A reader asks for its next part within this time, or is gone. */
+/** Time within which a reader asks for its next part, in milliseconds; later it counts as gone. */
 const readingMs = 5_000;
 /** A caller that would wait longer is told to ask again. */
 const waitMs = 5_000;
@@ -105,7 +105,7 @@ export class Snapshots {
     this.#taken = undefined;
   }
 
-  /** Whether somebody who begins to read gets this one. */
+  /** True if a new reader gets this snapshot. */
   #serves(taken: Taken | undefined): boolean {
     if (taken === undefined) return false;
     if (taken.sequence === this.#store.sequence) return true;

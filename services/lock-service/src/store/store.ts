@@ -24,7 +24,7 @@ import {
 } from "@stamp/ports";
 import { decodeStored, managerPrefix } from "@stamp/stream";
 
-/** Formats that a lock service writes into its folder; `metadata` comes to it inside of transactions. */
+/** Formats that a lock service writes into its folder; `metadata` reaches it inside of transactions. */
 export const lockServiceFormats: readonly FormatName[] = ["lock-service", "store-proof", "lease", "metadata"];
 
 export interface KeyState {
@@ -43,7 +43,7 @@ const versionKey = utf8("version");
 const leasePrefix = utf8("l/");
 const keyPrefix = utf8("k/");
 const pageBytesMax = 2 << 20;
-/** Size that the store adds to a key and its value, at most: prefix, frame and version. */
+/** Bound of the bytes that the store adds to a key and its value: prefix, frame and version. */
 const entryBytes = 128;
 /** Size of a lease's record with its key, at most: its five texts have up to 512 characters each, as JSON. */
 const leaseBytesMax = 16_000;
@@ -211,7 +211,7 @@ export class LockStore {
     return this.#store.everything();
   }
 
-  /** Durable when it resolves; throws when it could not be made so. */
+  /** Makes a group durable. Throws if that fails. */
   async commit(leases: Iterable<LeaseRecord>, keys: Iterable<readonly [string, KeyState]>, lastVersion: number): Promise<void> {
     let operations: KeyValueOperation[] = [];
     const changed = [...keys];
@@ -310,7 +310,7 @@ function checkEntry(key: string, value: Uint8Array, checksum: Checksum): Outcome
   return refused("dataLoss", "damaged", "this software knows no such key");
 }
 
-/** Version 2 says that the store has a proof of its content. Both have the same fields. */
+/** Versions of the stamp's record; version 2 says that the store has a proof of its content. Both have the same fields. */
 const stampVersions = { bare: 1, proven: 2 } as const;
 
 export function encodeStamp(stampId: string, checksum: Checksum): Uint8Array {

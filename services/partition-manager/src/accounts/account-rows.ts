@@ -1,4 +1,4 @@
-/** Rows of the Account table, read and changed through the partition servers that have its ranges. */
+/** Rows of the Account table, read and changed at the partition servers of its ranges. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { defaultServiceProperties, encodeServiceProperties } from "@stamp/azure-rest";
 import { type FailureReason, type Outcome, ok, refused } from "@stamp/base";

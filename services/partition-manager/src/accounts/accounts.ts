@@ -30,7 +30,7 @@ import {
 
 const listPageMax = 1_000;
 
-/** `level`: feature level of the stamp; undefined: not heard yet. */
+/** `level`: feature level of the stamp; undefined: not known yet. */
 export function accountsHandlers(
   world: World,
   leading: () => Outcome<Term>,
@@ -155,7 +155,7 @@ async function whileLeading<T>(leading: () => Outcome<Term>, work: (map: MapStat
   return still.ok && still.value === term.value ? done : refused("unavailable", "notLeader", "the term of this manager ended");
 }
 
-/** Roles of all accounts, also of those that were removed. */
+/** Returns the roles of all accounts, also of removed ones. */
 async function rolesOf(rows: AccountRows, context: CallContext): Promise<Outcome<NamedRole[]>> {
   const roles: NamedRole[] = [];
   for (let marker = ""; ; ) {

@@ -15,7 +15,7 @@ export type ChangeAccount = (
   decide: (held: Account) => Outcome<AccountChange>,
 ) => Promise<Outcome<Account>>;
 
-/** Reads an account's row, and executes an operation on it. */
+/** Access to an account's row: reads it, and executes an operation on it. */
 export interface AccountAccess {
   readonly read: (account: string, context: CallContext) => Promise<Outcome<Account>>;
   readonly execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>;

@@ -89,7 +89,7 @@ export const newKey = (world: World): string => toBase64(world.random.bytes(keyB
 export const sameKeys = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((key, index) => key === b[index]);
 
-/** Returns the account without its secrets; its keys stay. */
+/** Returns the account without its secrets, but with its keys. */
 export const bare = (account: Account): Account => ({
   ...account,
   delegationSecret: none,

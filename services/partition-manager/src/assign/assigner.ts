@@ -38,7 +38,7 @@ export interface AssignerOptions {
   readonly hasRoom: () => boolean;
   /** Asks for another turn soon. */
   readonly again: () => void;
-  /** Brings a split or merge to its end that nobody carries out. */
+  /** Brings an abandoned split or merge to its end. */
   readonly resolve: (range: Range) => Promise<void>;
   /** The term is over: somebody else leads, or a write's outcome is unknown. */
   readonly end: (why: string, above?: number) => void;
@@ -64,7 +64,7 @@ export class Assigner {
   readonly #attempts: Attempts;
   #liveBefore: ReadonlySet<string> | undefined;
   readonly #loads: LoadQueue;
-  /** Servers, with their lease epochs, whose renewals are being refused, or were lately. */
+  /** Servers by lease epoch whose renewals are refused, or lately were. */
   readonly #refusing = new Set<string>();
   /** Served, and not in the map so yet. */
   #served: Range[] = [];
@@ -122,7 +122,7 @@ export class Assigner {
     if (steps.length === 0 && this.#evenOut && this.#options.hasRoom()) await this.#evenOutOne(state);
   }
 
-  /** Takes a server's report of what it serves: a range that it should have and has not is loaded again. */
+  /** Takes a server's report of its ranges: a missing one is loaded again. */
   served(server: string, loadedBefore: readonly Range[], serves: ReadonlyMap<string, number>): void {
     for (const range of loadedBefore) {
       if (range.server !== server || serves.get(range.rangeId) === range.ownerEpoch) continue;
@@ -172,7 +172,7 @@ export class Assigner {
     return leastLoaded(this.#state(), besides);
   }
 
-  /** Servers that are given no range while others can take it. */
+  /** Servers that get no range while others can take it. */
   get avoided(): ReadonlySet<string> {
     return this.#attempts.avoided(this.#servers.leases);
   }

@@ -14,13 +14,13 @@ const elsewhereAfterMs = { first: 30_000, most: 600_000 } as const;
 const avoidedMs = 600_000;
 
 interface Tried {
-  /** Number of assignments since it was served last. */
+  /** Number of assignments since the range was last served. */
   assigned: number;
   untilMs: number;
-  /** Loads that failed since it was assigned last. */
+  /** Number of failed loads since the last assignment. */
   failed: number;
   failingSinceMs: number;
-  /** True if a server could not load it for so long that another was to try. */
+  /** True if a server could not load the range for so long that another one was to try. */
   givenUp: boolean;
 }
 
@@ -40,7 +40,7 @@ export class Attempts {
     return (this.#tried.get(rangeId)?.untilMs ?? 0) <= this.#world.clock.monotonicMs();
   }
 
-  /** Returns how often it was since it was served last, and for how long it is not to be again. */
+  /** Notes an assignment. Returns the number of assignments since the range was last served, and the pause before the next. */
   assigned(rangeId: string): { readonly assigned: number; readonly restMs: number } {
     const before = this.#tried.get(rangeId) ?? untried;
     const assigned = before.assigned + 1;
@@ -75,7 +75,7 @@ export class Attempts {
     this.#avoided.delete(keyOf(range));
   }
 
-  /** Servers that could not load a range, under the lease that they have. */
+  /** Returns the servers that could not load a range under their present lease. */
   avoided(leases: readonly ServerLease[]): ReadonlySet<string> {
     if (this.#avoided.size === 0) return none;
     const nowMs = this.#world.clock.monotonicMs();

@@ -37,7 +37,7 @@ export class OwnerEpochs {
     if (Number.isSafeInteger(epoch)) this.#told = Math.max(this.#told, epoch);
   }
 
-  /** Returns the first of `count` neighbouring epochs, all of them new. */
+  /** Returns the first of `count` neighbouring new epochs. */
   mint(count: number): Promise<Outcome<number>> {
     const minted = new Promise<Outcome<number>>((answer) => {
       this.#wanted.push({ count, answer });

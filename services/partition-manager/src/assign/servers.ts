@@ -34,10 +34,10 @@ export class Servers {
   readonly #options: ServersOptions;
   readonly #lockService: Client<typeof LockService>;
   readonly #heldMs: number;
-  /** Time since which calls to it failed; absent while it answers. */
+  /** Time since which calls to a server failed; absent while it answers. */
   readonly #silentSinceMs = new Map<string, number>();
   #leases: readonly ServerLease[] = [];
-  /** State of the leases that the lock service has told; empty: none, or it holds no questions. */
+  /** State of the leases, as the lock service told; empty: none, or it holds no questions. */
   #state = "";
   /** True if the lock service has answered in this term. */
   #known = false;
@@ -61,7 +61,7 @@ export class Servers {
     return this.#known;
   }
 
-  /** True if a server that holds its lease did not answer lately: its lease may end soon. */
+  /** True if a server with a lease did not answer lately: its lease may end soon. */
   get anySilent(): boolean {
     return this.#leases.some((lease) => isLive(lease) && this.#silentSinceMs.has(lease.server));
   }
@@ -185,7 +185,7 @@ export class Servers {
     return this.#world.transport.client(range.serverAddress, PartitionServer).collectPartition({ rangeId: range.rangeId }, { timeoutMs });
   }
 
-  /** Asks a server for the ranges that it serves; that shows, too, whether it answers. */
+  /** Asks a server for its ranges, and so if it answers. */
   async probe(lease: ServerLease): Promise<Outcome<{ readonly partitions: ServedPartition[]; readonly load: ServerLoad | undefined }>> {
     const client = this.#world.transport.client(lease.address, PartitionServer);
     const answer = await client.listPartitions({}, { timeoutMs: probeTimeoutMs });
@@ -198,7 +198,7 @@ export class Servers {
     });
   }
 
-  /** Whether it answers now. A server that has just died or is held up is live until its lease is over. */
+  /** Asks if a server answers now. One that just died or is held up counts as live until its lease ends. */
   async answers(server: string): Promise<boolean> {
     const lease = this.#leases.find((one) => one.server === server && isLive(one));
     return lease !== undefined && (await this.probe(lease)).ok;

@@ -35,7 +35,7 @@ export class Balancer {
   readonly #unmovedUntilMs = new Map<string, number>();
   /** Time until which a range counts as moved, keyed by range. */
   readonly #movedUntilMs = new Map<string, number>();
-  /** Another move of a range that counts as moved, and at how many looks in a row it was the best one. */
+  /** Another move of a range that counts as moved, with the number of looks in a row at which it was best. */
   #insisted: { readonly move: string; readonly looks: number } | undefined;
   readonly done: Done[] = [];
   /** Steps that were carried out, by what was done and for what reason; and those that failed. */
@@ -59,13 +59,13 @@ export class Balancer {
     for (const why of contradictions(policy)) world.logger.warn("rebalance: the policy contradicts itself", { why });
   }
 
-  /** Takes a server's figures of a range that it serves under its present owner. */
+  /** Takes a server's figures of a range under its present owner. */
   told(figures: RangeFigures): void {
     this.#figures.set(figures.rangeId, figures);
     this.#settled.told(figures, this.#policy.restMs);
   }
 
-  /** Requests a second when it was served last, with those that were refused. */
+  /** Returns the range's requests per second when it was last served, refused ones included. */
   heatOf(rangeId: string): number {
     const figures = this.#figures.get(rangeId);
     return figures === undefined ? 0 : figures.requestsPerSecond + figures.throttledPerSecond;
@@ -90,7 +90,7 @@ export class Balancer {
     return again === undefined || this.#looksAt(again) + 1 >= insistedLooks ? plan : this.#look(this.#movedUntilMs.keys()).plan;
   }
 
-  /** `staying`: ranges that are not to be moved besides. `again`: the move of the plan, if it is another one of a range that counts as moved. */
+  /** Plans steps. `staying`: further ranges that are not moved. `again`: the move, if it is another one of a range that counts as moved. */
   #look(staying: Iterable<string> = []): { readonly plan: BalanceStep[]; readonly again: string | undefined } {
     const { ranges } = this.#map.current;
     const known = new Set(ranges.map(({ rangeId }) => rangeId));

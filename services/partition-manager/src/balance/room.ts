@@ -13,7 +13,7 @@ export class Room {
   readonly #ask: (timeoutMs: number) => Promise<Outcome<readonly string[]>>;
   #lacks: readonly string[] = ["the stream manager has not said yet whether there is room"];
 
-  /** `ask`: why no extent can be made now; empty: one can. */
+  /** `ask`: returns why no extent can be made now; empty: one can. */
   constructor(world: World, ask: (timeoutMs: number) => Promise<Outcome<readonly string[]>>) {
     this.#world = world;
     this.#ask = ask;

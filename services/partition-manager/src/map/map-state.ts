@@ -134,7 +134,7 @@ export class MapState {
     };
   }
 
-  /** Returns the map as soon as its version is another than the one known, or after `waitMs`. */
+  /** Returns the map when its version differs from the known one, or after `waitMs`. */
   async newerThan(version: number, waitMs: number): Promise<Outcome<RangeMap>> {
     if (this.#map.version !== version || waitMs <= 0) return ok(this.#map);
     if (this.#waiting.size >= waitersMax)

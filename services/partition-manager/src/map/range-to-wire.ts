@@ -1,4 +1,4 @@
-/** A range of the map, as it goes over the wire. */
+/** Converts a range of the map to its form on the wire. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Range } from "@stamp/partition-map";
 import { type Clock, Turns } from "@stamp/ports";
@@ -21,7 +21,7 @@ export const rangeToWire = (range: Range): MessageInitShape<typeof RangePartitio
     range.reshape === undefined ? "" : `${range.reshape.kind} into ${range.reshape.children.map(({ rangeId }) => rangeId).join(" and ")}`,
 });
 
-/** Messages of ranges that were told before. A range never changes: another one takes its place. */
+/** Messages of ranges that were sent before. A range never changes: another one replaces it. */
 const told = new WeakMap<Range, RangePartition>();
 
 /** Returns the messages of all these ranges, made in turns: a whole map may have thousands, and each front-end asks for it. */

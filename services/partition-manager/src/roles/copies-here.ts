@@ -32,7 +32,7 @@ export interface ToldCopy extends CopyFacts {
 interface Kept extends CopyFacts {
   /** Lineage of this stamp under which the facts were told. */
   readonly stampLineage: number;
-  /** Wall clock when they were told, in milliseconds since 1970. */
+  /** Wall-clock time of the facts, in milliseconds since 1970. */
   readonly toldMs: number;
 }
 
@@ -48,7 +48,7 @@ const lateMs = 60_000;
 export class CopiesHere {
   readonly #copies = new Map<string, Kept>();
 
-  /** `now`: lineage of this stamp, and wall clock in milliseconds since 1970. */
+  /** Returns facts about a copy. `now`: lineage of this stamp, and wall clock in milliseconds since 1970. */
   get(account: string, now: Now): CopyFacts | undefined {
     return this.#held(account, now);
   }

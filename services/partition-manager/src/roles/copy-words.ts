@@ -17,26 +17,26 @@ import type { Account } from "@stamp/wire";
 
 /** Settings of an account at its primary. Times are of the monotonic clock, in milliseconds. */
 interface AtPrimary {
-  /** Copy that confirms them, by role epoch, operation that began it, and stamp. */
+  /** Copy that confirms the settings, by role epoch, operation that began it, and stamp. */
   readonly copy: string;
   readonly tag: Uint8Array;
   /** Time at which this manager first saw the settings, in milliseconds. */
   readonly seenMs: number;
-  /** Time at which the copy first confirmed them, and last; undefined: it has not. */
+  /** Times of the copy's first and last confirmation; undefined: it has not confirmed. */
   readonly confirmed: { readonly firstMs: number; readonly lastMs: number } | undefined;
 }
 
 interface AtSecondary {
   readonly epoch: number;
   readonly heardMs: number;
-  /** Time at which the primary itself last said which settings it has; undefined: it has not. */
+  /** Time at which the primary itself last told its settings; undefined: never. */
   readonly saidMs: number | undefined;
 }
 
 export interface InForce {
   readonly inForce: boolean;
   readonly waitMs: number;
-  /** Where the settings are not in force, and what to do; empty: they are, or will be after `waitMs`. */
+  /** Place where the settings are not in force, with advice; empty: they are, or will be after `waitMs`. */
   readonly where: string;
 }
 
@@ -57,7 +57,7 @@ export class CopyWords {
     return this.#world.clock.monotonicMs();
   }
 
-  /** Returns SHA-256 over what a copy shares with its primary. */
+  /** Returns the SHA-256 over the settings that a copy shares with its primary. */
   tagOf({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account): Uint8Array {
     const scopes = encryptionScopes.map(({ name, key, disabled }) => [name, toHex(key), disabled]);
     const { blob, queue, table } = serviceProperties;
@@ -84,7 +84,7 @@ export class CopyWords {
     return confirmed && Math.max(0, Math.round(this.#nowMs - confirmed.lastMs));
   }
 
-  /** Whether the settings of an account at its primary are in force everywhere. */
+  /** Returns if the settings of an account at its primary are in force everywhere. */
   inForce(name: string, tag: Uint8Array, role: AccountRole): InForce {
     const { seenMs, confirmed } = this.seen(name, tag, role);
     const termMs = settingsTermMs(role);
@@ -95,13 +95,13 @@ export class CopyWords {
     return { inForce: waitMs === 0, waitMs, where: "" };
   }
 
-  /** The primary said which settings it has, and the row of the copy has them. */
+  /** Notes that the primary told its settings, and that the copy's row has them. */
   said(name: string, epoch: number): void {
     const nowMs = this.#nowMs;
     remember(this.#secondary, name, { epoch, heardMs: nowMs, saidMs: nowMs });
   }
 
-  /** The primary was heard, or vouched for, or the location service has brought its settings. */
+  /** Notes that the primary was heard or vouched for, or that the location service brought its settings. */
   heard(name: string, epoch: number): void {
     remember(this.#secondary, name, { epoch, heardMs: this.#nowMs, saidMs: this.#saidMs(name, epoch) });
   }

@@ -103,7 +103,7 @@ export class RemovalsHere {
     );
   }
 
-  /** Accounts of this question, in the order of their names, from the one behind the last question on. */
+  /** Returns the accounts of this question, in the order of their names, behind the last question's. */
   #slice(removed: readonly Asked[]): readonly Asked[] {
     const sorted = [...removed].sort((a, b) => (a.account < b.account ? -1 : 1));
     const behind = sorted.findIndex(({ account }) => account > this.#askedTo);

@@ -12,7 +12,7 @@ import type { AccountOperation, AccountResult } from "../accounts/account-rows.t
 /** Runs an operation at the range of the account's row. */
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
 
-/** The row as it was read; `account` undefined: there is none. */
+/** Row as it was read; `account`: undefined if there is none. */
 export interface RoleRowRead {
   readonly account: Account | undefined;
   /** Role of the account; undefined: the stamp has never heard of the account. */
@@ -27,7 +27,7 @@ type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"]
 /** Attempts of a change that others come before. */
 export const attemptsMax = 8;
 
-/** Returns the part of an account that its copy shares with it. */
+/** Returns the settings that an account's copy shares with it. */
 const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account) => ({
   keys,
   delegationSecret,
@@ -41,7 +41,7 @@ export function sameSettings(a: Account, b: Account): boolean {
   return bare !== undefined && wanted !== undefined && equalBytes(bare, wanted);
 }
 
-/** The first share of an account writes the properties of its Files service. */
+/** True if the account has shares: the first one writes the properties of its Files service. */
 const hasShares = ({ file = "" }: Account["serviceProperties"]): boolean => file !== "";
 
 /** Refuses a second stamp for an account with a hierarchical namespace or with shares: shipments know nothing of trees. */

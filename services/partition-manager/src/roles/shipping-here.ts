@@ -37,7 +37,7 @@ export interface ShippingHere {
  */
 export interface AskedRole extends Pick<AccountRole, "epoch" | "paired" | "queues"> {
   readonly drainedMsAgo?: number | undefined;
-  /** Lineage of the copy's stamp, as it told last; undefined or 0: not known. */
+  /** Lineage that the copy's stamp told last; undefined or 0: not known. */
   readonly copyLineage?: number | undefined;
 }
 

@@ -21,7 +21,7 @@ import { Reshaper, type StreamLayer } from "../reshape/reshaper.ts";
 import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
 
 const quickPollMs = 50;
-/** Ranges that are not served, told by their names. */
+/** Number of ranges that are not served and are named in the text. */
 const waitingNamedMax = 5;
 
 interface Running {
@@ -44,7 +44,7 @@ export class Term {
   #above = 0;
   readonly #tables: OwnTable[] = [];
   #running: Running | undefined;
-  /** Reason why one of them was not inserted in the last attempt. */
+  /** Reason why a configured account was not inserted in the last attempt. */
   #accountsRefused: FailureReason | undefined;
   #accountsInserted = false;
   #why = "";
@@ -140,7 +140,7 @@ export class Term {
     return this.#above;
   }
 
-  /** `above`: the term that ends this one, if it is known. */
+  /** `above`: term that ends this one, if known. */
   end(why: string, above = 0): void {
     if (above > this.#above) this.#above = above;
     if (this.#ended.signal.aborted) return;
@@ -240,7 +240,7 @@ export class Term {
     }
   }
 
-  /** A step at a time, while every range is served that can be, and there is room for it. */
+  /** Takes one step of load balance, if every range that can be served is, and there is room. */
   async #balance({ assigner, balancer, room }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {

@@ -37,7 +37,7 @@ import { reportedRow } from "./reported-places.ts";
 export interface ExtentUse {
   /** Referred to by rows; bytes that several rows name count several times. */
   liveBytes: number;
-  /** Keys of these rows; undefined: too many, or it lives too much to be rewritten. */
+  /** Keys of the rows that refer to the extent; undefined: too many, or too much of it lives for a rewrite. */
   rows: Uint8Array[] | undefined;
 }
 
@@ -62,7 +62,7 @@ export class CollectorScan {
   rows = 0;
   /** All extents that some row refers to. */
   readonly extents = new Map<number, ExtentUse>();
-  /** Whoever reads the pieces clears it now and then. */
+  /** Incarnations that rows lie inside of; the reader of the pieces clears the map now and then. */
   readonly inside = new Map<string, Incarnation>();
   readonly kept: { readonly key: Uint8Array; readonly owner: Incarnation }[] = [];
   /** False: a row can't be read that may refer to any extent. Then none is given back or rewritten. */
@@ -77,7 +77,7 @@ export class CollectorScan {
   /** Keyed by extent: bytes of references beyond which it is not rewritten. Only of extents that may be. */
   readonly #rewriteBelow: ReadonlyMap<number, number>;
   #noted = 0;
-  /** Where the next piece begins; and, inside a blob, from which of its rows on. */
+  /** Key at which the next piece begins; inside of a blob, that of a row. */
   #from: Uint8Array;
   #resume: Uint8Array | undefined;
 

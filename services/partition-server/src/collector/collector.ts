@@ -37,12 +37,12 @@ export interface Collected {
   readonly bytesRewritten: number;
 }
 
-/** Asks whether an incarnation exists, wherever its row is. */
+/** Asks if an incarnation exists, wherever its row is. */
 export type IsThere = (table: ObjectTable, of: Incarnation) => Promise<Outcome<boolean>>;
 
 export interface CollectorOptions {
   readonly everyMs: number;
-  /** Rows are deleted when what they are inside of was found gone for so long. */
+  /** Time for which an incarnation must have been gone before its rows are deleted, in milliseconds. */
   readonly goneMs: number;
   readonly rowsPerSecond: number;
   /** Extents of which a smaller share lives are rewritten. */
@@ -109,7 +109,7 @@ export class Collector {
     this.#options = options;
   }
 
-  /** The pass that runs now, for people who wait for it; empty if none runs. */
+  /** Facts about the running pass, for people who wait for it; empty: none runs. */
   get facts(): Readonly<Record<string, unknown>> {
     if (this.#now === undefined) return {};
     const { range, scan, step } = this.#now;
@@ -151,7 +151,7 @@ export class Collector {
     return this.#anyGone(range, last.owners.there);
   }
 
-  /** A container is deleted where its row is: nothing changes in the ranges of its blobs. */
+  /** Asks which owners are gone. A container is deleted at its row: nothing changes in the ranges of its blobs. */
   async #anyGone({ table }: Range, owners: readonly Incarnation[]): Promise<boolean> {
     for (const owner of owners) {
       const there = await this.#ask(table, owner);
@@ -333,7 +333,7 @@ export class Collector {
     return done.ok ? ok(changed) : done;
   }
 
-  /** Containers that were deleted and kept, after their time. */
+  /** Purges deleted containers whose retention is over. */
   async #purgeKept(held: Serving, { kept, damaged }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (const { key, owner } of kept) {
@@ -345,7 +345,7 @@ export class Collector {
     return ok(deleted);
   }
 
-  /** Deletes what is inside of those that are gone for long enough; gives how many rows it was. */
+  /** Deletes rows inside of incarnations that are gone for long enough. Returns the number of rows. */
   async #emptyGone(held: Serving, { inside, damaged }: CollectorScan, owners: Owners): Promise<Outcome<number>> {
     const { range } = held;
     let deleted = 0;

@@ -18,7 +18,7 @@ const stepPlacesMax = 1_000;
 const timeoutMs = 30_000;
 
 export interface RewriteRequest {
-  /** Keys of the rows that refer to them, by extent. */
+  /** Keys of the rows that refer to each extent. */
   readonly extents: ReadonlyMap<number, readonly Uint8Array[]>;
   readonly bytesPerSecond: number;
   /** Called before each step: true if the rewriting is still wanted. */

@@ -51,7 +51,7 @@ export class Admission {
   }
 }
 
-/** Returns the parts of a key, as people read them. */
+/** Returns the parts of a key as text for people. */
 const readable = (name: string): string =>
   name
     .split(/[^\x20-\x7e]+/)

@@ -63,15 +63,15 @@ export interface RangeEngine {
   recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>>;
   /** Records that rows of this version are there, so that a release that does not know it refuses the load. Before the first one is written. */
   needRows(version: number): Promise<Outcome<void>>;
-  /** Renews the pins on these extents of blob data; returns those that are gone. */
+  /** Renews the pins of these extents; returns the extents that are gone. */
   pinData(extentIds: readonly number[]): Outcome<readonly number[]>;
-  /** Writes the bytes of these places once more, at the end of the blob data stream. */
+  /** Appends the bytes of these places once more to the blob data stream. */
   copyData(places: readonly Place[], timeoutMs: number): Promise<Outcome<readonly Place[]>>;
   /** No row begins to refer to them from now on; resolves when every transaction that might have is over. */
   leaveExtents(extentIds: readonly number[]): Promise<void>;
   /** Takes those out of the blob data stream that nothing refers to; the others of `leaveExtents` may be referred to again. */
   dropExtents(unreferenced: ReadonlySet<number>, timeoutMs: number): Promise<Outcome<readonly number[]>>;
-  /** The partition behind it; absent from engines of tests. */
+  /** Range partition behind the engine; absent from engines of tests. */
   readonly partition?: RangePartition;
   /** Writes out what is in memory. */
   checkpoint(): Promise<Outcome<void>>;
@@ -107,13 +107,13 @@ export interface StorageTotals extends StorageCounts {
 /** All that a partition server needs of the stream layer. */
 export interface Engines {
   readonly load: LoadEngine;
-  /** Counts of all ranges together since the process started, and the content of their caches. */
+  /** Counts of all ranges since the process started, with the content of their caches. */
   readonly storage?: () => StorageTotals;
   /** Counts of reads of coded extents and of their hedges since the process started. */
   readonly hedges?: () => HedgeFigures;
   /** Where the time of all ranges together goes. */
   readonly times?: StorageTimes;
-  /** Returns where these extents are; those that nobody knows are left out. */
+  /** Returns the locations of these extents, without unknown ones. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
   /** Begins a split or merge: one parent, or two neighbours in order. */
   handoff(parents: readonly ParentRange[], children: readonly Range[]): Handoff;
@@ -132,7 +132,7 @@ export interface Handoff {
   holdData(): Promise<void>;
   /** No new write from `heldSinceMs` on; resolves when the state for the children is in the metadata stream of the first parent. Reads go on. */
   leave(): Promise<Outcome<LeaveTimes>>;
-  /** The streams of the parents become those of the children, in one change, or nothing happens. */
+  /** Makes the streams of the parents those of the children in one change, or changes nothing. */
   handOver(timeoutMs: number): Promise<Outcome<void>>;
   /** Loads a child here, from what the parents left. */
   readonly load: LoadEngine;

@@ -66,7 +66,7 @@ export interface ExecutorOptions {
   /** Admission of operations, and of appends of blob data. */
   readonly admission: GateOptions;
   readonly dataAdmission: GateOptions;
-  /** How long bytes of blob data pin their extent, in milliseconds. */
+  /** Time for which bytes of blob data pin their extent, in milliseconds. */
   readonly pinTermMs: number;
   /** Whether this server's lease is held now. */
   readonly leaseHeld: () => boolean;
@@ -87,7 +87,7 @@ export class Executor {
   readonly #admission: Admission;
   readonly #dataAdmission: Admission;
   readonly #slow: SlowLog;
-  /** Times of operations that were let in, waits for their turn included, and of appends of blob data. */
+  /** Times of admitted operations with their wait for a turn, and of appends of blob data. */
   readonly took: Readonly<Record<"read" | "write" | "scan" | "data", Histogram>>;
   #active = 0;
 
@@ -230,7 +230,7 @@ export class Executor {
     return ok([place.value]);
   }
 
-  /** Returns where the extents of these places are; those that nobody knows are left out. */
+  /** Returns the locations of these places' extents, without unknown ones. */
   async locate(places: readonly Place[], deadlineMs: number): Promise<ExtentLocation[]> {
     const extentIds = [...new Set(places.map((place) => place.extentId))];
     if (extentIds.length === 0) return [];
@@ -284,7 +284,7 @@ export class Executor {
     return this.#admission.enter({ account: accountPrefix(key), partition: latin1(key), kind: isRead(operation) ? "read" : "write" });
   }
 
-  /** True if, while the operation waited, its time or its range may have gone. */
+  /** True if, while the operation waited, its deadline may have passed or its range gone. */
   #tooLate(held: HeldEngine, deadlineMs: number): Failed | undefined {
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left after waiting for its turn");
     return this.#holdings.current(held) ? undefined : leaseLost();
@@ -316,7 +316,7 @@ export class Executor {
     return ok(result);
   }
 
-  /** Whether what was read of it may be told: asked after it was read. */
+  /** Refuses if the lease may have ended; asked after the range was read. */
   mayAnswer(held: HeldRange): Outcome<void> {
     return this.#mayAnswer(held) ? ok() : leaseLost();
   }
@@ -327,7 +327,7 @@ export class Executor {
     return this.#options.leaseHeld() && this.#holdings.current(held);
   }
 
-  /** A front-end and this server mean the same place by an operation, or it is not done here. */
+  /** Refuses an operation whose place differs between the front-end and this server. */
   #misplaced(held: HeldEngine, operation: Operation, route: Route): Failed | undefined {
     const { range } = held;
     if (route.table !== range.table) {
@@ -422,7 +422,7 @@ export class Executor {
   }
 }
 
-/** Nothing happened, because the range is not served here as it was. */
+/** Reasons that mean: nothing happened, because the range is not served here as it was. */
 const moving: ReadonlySet<string> = new Set(["wrongPartition", "partitionLoading", "leaseLost", "stopping"]);
 const isMoving = ({ failure }: Failed): boolean => failure.applied === "no" && moving.has(failure.reason);
 

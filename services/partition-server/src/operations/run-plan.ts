@@ -7,7 +7,7 @@ import type { Plan } from "@stamp/objects";
 import { type Clock, Turns } from "@stamp/ports";
 import type { RowView } from "./engine.ts";
 
-/** `seen`: told of the bytes of rows that were read. */
+/** Runs a plan; `seen`: gets the number of bytes of the rows that were read. */
 export async function runPlan<T>(
   clock: Clock,
   plan: Plan<T>,

@@ -48,7 +48,7 @@ const closeWaitMs = 1_000;
 const becameMax = 1_000;
 const beginTimeoutMs = 2_000;
 const handOverTimeoutMs = 10_000;
-/** Share of the time of a split or merge for its preparation; the rest is for the steps behind it. */
+/** Share of a split's or merge's time for its preparation; the rest is for later steps. */
 const preparePart = 2 / 3;
 export const heldMax = 10_000;
 
@@ -71,7 +71,7 @@ export class Holdings {
     this.#serverLoad = new ServerLoad(world);
   }
 
-  /** Totals of everything that was asked here since the start. */
+  /** Totals of all requests since the start. */
   get totals(): Omit<LoadTotals, "ended" | "latencyMs"> {
     // Ended operations and their times are in histograms, of the executor.
     const { ended: _, latencyMs: __, ...totals } = this.#serverLoad.totals;
@@ -114,7 +114,7 @@ export class Holdings {
     this.#rules.lease(0);
   }
 
-  /** Its synchronous part runs in order of arrival. */
+  /** Loads a range. The synchronous part runs in the order of arrival. */
   load(command: LoadCommand, range: Range, engine: LoadEngine = this.#engines.load, parentsWritten = false): Promise<Outcome<void>> {
     if (this.#held.size >= heldMax && this.#held.get(range.rangeId) === undefined) {
       return Promise.resolve(refused("resourceExhausted", "overloaded", `${heldMax} ranges are held`));
@@ -373,14 +373,14 @@ export class Holdings {
     return (await within(this.#world.clock, timeoutMs, becoming.over)) === true;
   }
 
-  /** Returns the served range, for a command about it. */
+  /** Returns the range, for a command about it, if it is served here. */
   servingAny(rangeId: string): Outcome<Serving> {
     const held = this.#held.get(rangeId);
     if (held?.state !== "serving" || !held.engine) return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
     return ok(held as Serving);
   }
 
-  /** Returns the range when it is served here at this version. */
+  /** Returns the range if it is served here at this version. */
   serving(rangeId: string, rangeVersion: number): Outcome<Serving> {
     const held = this.#held.get(rangeId);
     if (!held || held.state === "dropped") return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
@@ -391,7 +391,7 @@ export class Holdings {
     return ok(held as Serving);
   }
 
-  /** Whether an answer made from it may still be given. */
+  /** True if an answer made from the range may still be given: the range is served here. */
   current(held: HeldRange): boolean {
     return held.state === "serving";
   }

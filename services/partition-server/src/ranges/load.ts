@@ -75,7 +75,7 @@ export class RangeLoad {
     return this.figures.writesPerSecond > 0 || (this.#parentsWritten && this.ageMs < windowMs);
   }
 
-  /** A request that is let in, after it waited since `sinceMs`; what is given is called when it ends. */
+  /** Admits a request that waited since `sinceMs`. The returned function is called at its end. */
   begin(kind: "read" | "write", key: Uint8Array, sinceMs: number = this.#clock.monotonicMs()): () => void {
     this.#add(kind === "read" ? "reads" : "writes", 1);
     this.#samples[this.#at] = key;
@@ -161,7 +161,7 @@ const noCounts = (): Counted => ({
 });
 
 export interface ServerFigures extends LoadFigures {
-  /** Processors that its process used over the last seconds: 1 is one core. 0 where that can't be known. */
+  /** Processors that the process used over the last seconds: 1 is one core; 0: not known. */
   readonly processors: number;
   /** Bytes of rows in all ranges of the server. */
   readonly rowBytes: number;
@@ -175,7 +175,7 @@ export interface OneRange extends LoadFigures {
 /** Load of everything that a server serves. */
 export class ServerLoad {
   readonly #world: Pick<World, "clock" | "cpuMs">;
-  /** Totals of all its ranges, also of those that it has no more. */
+  /** Totals of all ranges, also of former ones. */
   readonly totals: Counted = noCounts();
   /** CPU time at moments of the last seconds, a second apart. */
   readonly #moments: { readonly atMs: number; readonly cpuMs: number }[] = [];

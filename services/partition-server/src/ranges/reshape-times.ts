@@ -12,7 +12,7 @@ export interface ReshapeTimes {
   readonly handOverMs: number;
   /** Time of the load of the children in memory, in milliseconds. */
   readonly loadMs: number;
-  /** Time until they had a place to write commits to, in milliseconds. */
+  /** Time until the children had a place for commits, in milliseconds. */
   readonly beginMs: number;
   /** Blob data waited for so long: also for what was in flight before rows were held up. */
   readonly dataHeldMs: number;

@@ -47,14 +47,14 @@ export interface RemoverOptions {
 /** One account in one range. */
 interface Removal {
   readonly tenure: number;
-  /** Time at which this server heard of it first, by the monotonic clock. */
+  /** Time at which this server first heard of the removal, by the monotonic clock, in milliseconds. */
   readonly heardMs: number;
   rows: number;
   /** Key at which the next page begins; undefined: no page was begun, or the last one is over. */
   from: Uint8Array | undefined;
   /** Time at which the range was looked at last and had no row of the account, by the monotonic clock; undefined: it was not, or has rows. */
   endedMs: number | undefined;
-  /** Time at which it had no row for the first time since the last one was deleted. */
+  /** Time since which the range has had no row of the account, in milliseconds; undefined: it has rows. */
   emptySinceMs: number | undefined;
   /** Extents that were full then, and of which the collector was not seen to have looked at. */
   extents: readonly number[];
@@ -77,7 +77,7 @@ const tables = objectTables.filter((table) => table !== "Account");
 const termAllowance = 1.1;
 /** A write that a front-end let in long ago may come behind the end. */
 const lookAgainMs = 600_000;
-/** Pages of one account in one range before it is the turn of the next. */
+/** Number of pages of one account in one range before the next one's turn. */
 const pagesOfTurn = 4;
 const belowLevel = `removals need feature level ${neededLevels.accountRemovals}: ./stamp upgrade status`;
 
@@ -259,7 +259,7 @@ export class Remover {
     return ok(false);
   }
 
-  /** True if the last roles that were told say so, and the stamp's level allows it. */
+  /** True if the last known roles say that the account is removed, and the stamp's level allows the removal. */
   #isRemoved(account: string, tenure: number): boolean {
     const role = this.#options.removed().get(account);
     return role !== undefined && removalOf(role) === tenure && this.#options.mayRemove();

@@ -50,7 +50,7 @@ interface Link {
   readonly paired?: number | undefined;
   /** Lineage of the range's log; undefined or 0: it has lost nothing. */
   readonly lineage?: number;
-  /** Lineage of the other stamp under which the rows were seeded. Undefined: it is not asked for. */
+  /** Lineage of the other stamp under which the rows were seeded; undefined: not needed. */
   readonly copyLineage?: () => number;
   /** Feature level of this stamp, which rows may have formats of. Needed to ship rows. */
   readonly level?: () => number;
@@ -163,7 +163,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return pinned.ok ? readable(() => pinned.value.goneExtentIds.map(fromWire)) : pinned;
   }
 
-  /** Tells the other stamp how far its copy is. Returns the lineage of that stamp. */
+  /** Tells the other stamp the progress of its copy. Returns that stamp's lineage. */
   async report(report: CopyReport, options: Options): Promise<Outcome<{ readonly lineage: number }>> {
     const { account } = this.#link;
     const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));

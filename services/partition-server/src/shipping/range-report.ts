@@ -38,7 +38,7 @@ export class RangeReport implements RangeWork {
   /** Resolves when nothing is reported any more. */
   readonly ended: Promise<void>;
 
-  /** `before`: resolves when nothing of the range is shipped any more. */
+  /** `before`: resolves when nothing of the range is being shipped. */
   constructor(
     world: World,
     range: Range,

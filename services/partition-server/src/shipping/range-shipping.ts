@@ -28,7 +28,7 @@ export interface ShippingOptions {
   readonly seedBytesPerSecondMax: number;
   /** Bound of the rows of commits of one range that are sent in a second, and of the bytes of their blobs, in bytes each; undefined: none. */
   readonly shipBytesPerSecondMax?: number | undefined;
-  /** Bound the bytes of blobs that this server holds while they are copied. */
+  /** Gates that bound the blob bytes which this server holds while they are copied. */
   readonly gates: ByteGates;
   /** Bounds the places of bytes that this server remembers. */
   readonly places: PlacesBudget;
@@ -47,9 +47,9 @@ export interface ShippingFacts {
   readonly state: "seeding" | "shipping" | "reporting" | "reported" | "ended";
   /** Commits that are not acknowledged. */
   readonly pending: number;
-  /** Size of the rows in them and of the bytes of their blobs; an upper bound. */
+  /** Size of the pending commits' rows and blob bytes; an upper bound. */
   readonly pendingBytes: number;
-  /** Size of the log that is kept for them, in bytes, without the extent that is written to. */
+  /** Size of the log that is kept for the commits, in bytes, without its open extent. */
   readonly backlogBytes: number;
   /** True if the receiver has every row that the range had when its scan ended. */
   readonly complete: boolean;
@@ -86,7 +86,7 @@ export interface AskedShipping {
   readonly paired: number;
   /** Time since the last front-end may have admitted a write of the drained account, in milliseconds; undefined if it is not drained. */
   readonly drainedMsAgo?: number | undefined;
-  /** Lineage of the other stamp, as it told last; undefined or 0: not known. */
+  /** Lineage that the other stamp told last; undefined or 0: not known. */
   readonly copyLineage?: number | undefined;
 }
 
@@ -100,10 +100,10 @@ export interface RangeWork {
   readonly isEnded: boolean;
   /** Resolves when nothing is done any more. */
   readonly ended: Promise<void>;
-  /** The other stamp's metadata store has this lineage. */
+  /** Notes the lineage of the other stamp's metadata store. */
   heardCopyLineage?(lineage: number): void;
   stop(): void;
-  /** Lets the log go that is kept for the other stamp. */
+  /** Releases the log that is kept for the other stamp. */
   letGo(): Promise<void>;
 }
 
@@ -141,7 +141,7 @@ export class RangeShipping implements RangeWork {
   /** Resolves when nothing is sent any more. */
   readonly ended: Promise<void>;
 
-  /** `copyLineage`: of the other stamp, as it told last; 0: not known. */
+  /** `copyLineage`: lineage that the other stamp told last; 0: not known. */
   constructor(
     world: World,
     range: Range,
@@ -228,7 +228,7 @@ export class RangeShipping implements RangeWork {
     this.#sender?.stop();
   }
 
-  /** Lets the log go that is kept for the other stamp: the range is seeded again. */
+  /** Releases the log that is kept for the other stamp: the range is seeded again. */
   async letGo(): Promise<void> {
     this.#world.logger.warn("the log is not kept any longer for another stamp: the range is seeded again", {
       range: this.#range.rangeId,
@@ -257,7 +257,7 @@ export class RangeShipping implements RangeWork {
     this.#world.logger.info("shipping of a range ended", { range: this.#range.rangeId, account: this.account, ...failure });
   }
 
-  /** Takes the follower up where its note says, or begins it anew. */
+  /** Continues the follower as its note says, or begins it anew. */
   async #begin(): Promise<Outcome<Note>> {
     const { followers } = this.#partition;
     const status = followers.status(this.account);
@@ -432,7 +432,7 @@ export function keysWithin(
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? b : a);
 const earlier = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? a : b);
 
-/** Returns the size of rows and of bytes of blobs that the range took since it was loaded. */
+/** Returns the size of the rows and blob bytes that the range took since its load. */
 const acceptedBytes = ({ stats, data }: RangePartition): number => stats.storage.rowBytesAccepted + data.appendedBytes;
 
 /**

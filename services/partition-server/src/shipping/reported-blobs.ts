@@ -85,13 +85,13 @@ export class ReportedBlobs {
 interface ReportedRows {
   /** Rows of the report, in the order of their keys. */
   readonly entries: readonly RowEntry[];
-  /** Number of the commit that wrote each row, by its key in hexadecimal. */
+  /** Sequence of the commit that wrote each row, by its key in hexadecimal. */
   readonly writtenIn: ReadonlyMap<string, number>;
   /** Commits that began the content of a state. */
   readonly begun: ReadonlySet<number>;
 }
 
-/** Returns the rows of a PartitionName as the commits of one report up to `sequence` leave them. */
+/** Returns the rows of a PartitionName after the report's commits up to `sequence`. */
 async function reportedRows(
   partition: Pick<RangePartition, "scan">,
   name: Uint8Array,
@@ -135,7 +135,7 @@ async function reportedRows(
 
 const sizeOf = (entry: RowEntry | undefined): number => (entry === undefined ? 0 : entry.key.length + entry.value.length);
 
-/** Shows rows that are in memory as those of a range. */
+/** Returns a view of rows in memory, like that of a range. */
 function viewOf(entries: readonly RowEntry[]): RowView {
   const byKey = new Map(entries.map((entry) => [toHex(entry.key), entry.value]));
   const inside = (low: Uint8Array, high: Uint8Array): RowEntry[] =>

@@ -240,7 +240,7 @@ function rowsOf({ rows }: ScannedPart): Row[] | undefined {
   return found;
 }
 
-/** Rows of a part are of several PartitionNames, those of a piece of one. */
+/** Returns the keys that a part may have: those of several PartitionNames, or of one for a piece. */
 function partKeysAdmitted(pieceOf: Uint8Array, rows: readonly Row[]): Outcome<void> {
   if (pieceOf.length > 0)
     return keysAdmitted(

@@ -49,7 +49,7 @@ const copiedBytesMax = 32 * 1024 * 1024;
 const placesMax = 524_288;
 /** Bytes of blobs that were just appended, and wait in memory to be sent. */
 const freshBytesMax = 32 * 1024 * 1024;
-/** Table whose range at the beginning of an account tells the other stamp how far the copy is. */
+/** Table whose range at the beginning of an account tells the other stamp the copy's progress. */
 const reportedTable = "Entity";
 const notBegun: Facts = {
   state: "waiting",
@@ -85,9 +85,9 @@ export class Shipper {
   readonly #reporting = new Map<string, Promise<void>>();
   /** Settings that are being sent to the copy, by account. */
   readonly #pushing = new Map<string, Promise<void>>();
-  /** Lineages of the stamps of copies, as they told last, by copy. A range that begins asks here. */
+  /** Lineages that the stamps of copies told last, by copy; a new `RangeShipping` asks here. */
   readonly #copyLineages = new Map<string, number>();
-  /** Roles as they were told last; undefined: they were not told yet. */
+  /** Roles that were told last; undefined: none yet. */
   #roles: ReadonlyMap<string, AccountRole> | undefined;
   #removed: ReadonlyMap<string, AccountRole> = new Map();
   /** Accounts that are worked on, in key order. */
@@ -132,7 +132,7 @@ export class Shipper {
     return this.#roles?.get(account);
   }
 
-  /** Accounts that have gone from this stamp, with their roles as they were told last. */
+  /** Accounts that left this stamp, with their roles as told last. */
   get removed(): ReadonlyMap<string, AccountRole> {
     return this.#removed;
   }
@@ -277,7 +277,7 @@ export class Shipper {
     else this.#world.logger.debug("the other stamp was not told how far its copy is", { account, ...reported.failure });
   }
 
-  /** The manager ends the report if every range has its part; this range is one of them. */
+  /** Asks the manager to end the report. It does so if every range has made its part. */
   async #endReport(account: string, { epoch }: AccountRole): Promise<void> {
     const ended = await this.#manager.call(
       askTimeoutMs,
@@ -313,7 +313,7 @@ export class Shipper {
   }
 }
 
-/** Returns the index of the first one for which it holds; it holds for all behind that one. */
+/** Returns the first index for which the condition holds; it holds for all behind. */
 function firstWith(all: readonly Worked[], holds: (one: Worked) => boolean): number {
   let [low, high] = [0, all.length];
   while (low < high) {

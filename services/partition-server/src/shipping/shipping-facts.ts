@@ -10,7 +10,7 @@ import type { HeldRange, Holdings } from "../ranges/holdings.ts";
 import { type AskedShipping, estimatedBytes, type Facts, keysWithin } from "./range-shipping.ts";
 import type { Shipper } from "./shipper.ts";
 
-/** `mayAnswer`: false for a range whose lease may have ended. */
+/** `mayAnswer`: refuses for a range whose lease may have ended. */
 export function shippingFacts(holdings: Holdings, shipper: Shipper, asked: AskedShipping, mayAnswer: (held: HeldRange) => Outcome<void>) {
   const told = [];
   for (const held of holdings.all) {

@@ -11,9 +11,9 @@ interface RangeFigures {
   readonly seedBytes: number;
 }
 
-/** Counts what is sent to other stamps and what is taken from them. */
+/** Counts of what is sent to other stamps and taken from them. */
 export class ShippingTotals {
-  /** Commits of the log, for each PartitionName that they wrote to. */
+  /** Number of shipped commits, counted for each PartitionName in them. */
   shippedCommits = 0;
   /** Keys and values of rows, of commits and of scans. */
   shippedRowBytes = 0;

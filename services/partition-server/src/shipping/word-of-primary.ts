@@ -44,7 +44,7 @@ const lineageAheadMs = 366 * 86_400_000;
 
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 
-/** `role`: role of the account at this stamp; undefined: this server has heard none. Returns why nothing is taken; undefined: it may be. */
+/** Returns why nothing is taken from the primary; undefined: it may be. `role`: role of the account here; undefined: not known. */
 export function notOfPrimary({ clock, rules }: World, role: AccountRole | undefined, word: ShippedWord): Failed | undefined {
   const { account, table, low, high, epoch, paired, mayBeOlder } = word;
   const keys = accountKeys(account);

@@ -206,7 +206,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
 
 const given = <T extends { readonly length: number }>(value: T): T | undefined => (value.length > 0 ? value : undefined);
 
-/** Lists and bytes that are empty mean that they stay as they are, or that nothing is expected. */
+/** Returns the change. Empty lists and bytes mean that a setting stays, or that nothing is expected. */
 function changeOf(change: wire.ChangeAccount): ChangeAccount {
   return {
     account: change.account,
@@ -236,7 +236,7 @@ function onContainer(value: { account: string; container: string; conditions?: w
 type OfBlob = Parameters<typeof plainOf>[0] & Parameters<typeof onBlob>[0];
 type PlainOnBlob<Value extends OfBlob> = ReturnType<typeof plainOf<Value>> & ReturnType<typeof onBlob>;
 
-/** A value that is taken as it is, but must name a blob. */
+/** Operation that is taken unchanged, but must name a blob. */
 function plainOnBlob<Value extends OfBlob>(value: Value): PlainOnBlob<Value> {
   return { ...plainOf(value), ...onBlob(value) };
 }

@@ -1,4 +1,4 @@
-/** Operations on queues and their results, between the wire and @stamp/objects. */
+/** Converts operations on queues and their results between the wire and @stamp/objects. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Message, Queue, QueueName, QueueOperation, QueueResult } from "@stamp/objects";
 import type * as wire from "@stamp/wire";

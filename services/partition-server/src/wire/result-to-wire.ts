@@ -1,4 +1,4 @@
-/** Results of operations as they go over the wire. */
+/** Converts results of operations to their form on the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Account,
@@ -29,7 +29,7 @@ import { stepAnswerToWire } from "./tree-on-wire.ts";
 
 type Init = MessageInitShape<typeof OperationResultSchema>;
 
-/** `extents`: where the extents of a content's places are. `packed`: the caller reads packed lists of blocks. */
+/** Converts a result. `extents`: locations of the content's extents. `packed`: the caller reads packed lists of blocks. */
 export function resultToWire(result: OperationResult, extents: readonly ExtentLocation[], packed: boolean): Init {
   switch (result.case) {
     case "error":

@@ -1,4 +1,4 @@
-/** Results of operations on tables or entities as they go over the wire. */
+/** Converts results of operations on tables or entities to their form on the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Entity, Table, TableResult } from "@stamp/objects";
 import { type EntitySchema, propertyToWire, signedIdentifiersToWire, type TableResultSchema, type TableSchema, toWire } from "@stamp/wire";

@@ -1,4 +1,4 @@
-/** Steps of trees and their answers, between the wire and @stamp/objects. */
+/** Converts steps of trees and their answers between the wire and @stamp/objects. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   addressOfPlace,

@@ -72,7 +72,7 @@ export class Ahead {
     return undefined;
   }
 
-  /** `take` of the first one, when it is there now: nobody waits for it. */
+  /** Takes the first extent made ahead, if it is there now; nobody waits for it. */
   async takeMade(stream: string, ownerEpoch: OwnerEpoch): Promise<ExtentId | undefined> {
     return this.#prepared.get(stream)?.id === undefined ? undefined : this.take(stream, ownerEpoch, undefined, []);
   }
@@ -92,7 +92,7 @@ export class Ahead {
     }
   }
 
-  /** True if its stream may take it only much later: until then it would keep a node from being empty. */
+  /** True if the stream may take the extent much later only: until then it would keep a node from being emptied. */
   #isForsaken(id: ExtentId): boolean {
     const { nodes, state } = this.#term;
     const leaves = (nodeId: string): boolean => state.node(nodeId)?.duty === "draining";

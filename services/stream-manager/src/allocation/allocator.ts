@@ -56,7 +56,7 @@ export class Allocator {
     return `${placeable} of ${nodes.upCount} extent nodes that are up have room on their disks for new extents, ${config.minCopies} are needed`;
   }
 
-  /** Makes an extent that is durable on every replica and told to nobody. */
+  /** Makes an extent that is durable on every replica and not known to anybody. */
   async allocate(request: WantedExtent): Promise<Outcome<ExtentId>> {
     const { ended, ledger, world } = this.#term;
     /** Nodes that did not create the extent in time. */
@@ -87,7 +87,7 @@ export class Allocator {
     }
   }
 
-  /** It was not opened: dropped in the background (or by the next leader). */
+  /** Drops an extent that was not opened, in the background; else the next leader does. */
   drop(id: ExtentId): void {
     void this.#term.ledger.commit((state) => planDropAllocating(state, [id]));
   }

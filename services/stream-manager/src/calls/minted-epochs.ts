@@ -27,7 +27,7 @@ export class MintedEpochs {
     return this.#given.isFar(numbersOf(stream, epoch)) && this.#world.rules.on("mintedEpochsOnly");
   }
 
-  /** Reads what was given, and refuses the epoch if it still is far beyond that. */
+  /** Reads the given epochs, and refuses an epoch that is far beyond them. */
   async vouchFor(stream: string, epoch: OwnerEpoch): Promise<Outcome<void>> {
     const vouched = await this.#given.vouchFor(numbersOf(stream, epoch));
     if (!vouched.ok && vouched.failure.reason === "badRequest") {

@@ -13,7 +13,7 @@ import type { Term } from "../term/term.ts";
 import { endIfStale, extentNode } from "../term/term.ts";
 
 const deleteTimeoutMs = 5_000;
-/** A replica is read whole before it is adopted, at this rate or a higher one. */
+/** Least rate at which a replica is read before its adoption, in bytes per second. */
 const readBytesPerSecondMin = 8 * 1024 * 1024;
 const readTimeoutMinMs = 10_000;
 const noteMax = 1_000;
@@ -114,7 +114,7 @@ export class OperatorCalls {
     return this.#coder.isReadable(extent) ? undefined : { replaced: undefined };
   }
 
-  /** Has the node read a whole replica, and gives what it found. */
+  /** Asks the node to read a whole replica, and returns its findings. */
   async #read(nodeId: string, { id, sealedLengthBytes = 0 }: ExtentRecord): Promise<Outcome<FoundReplica>> {
     const timeoutMs = readTimeoutMinMs + (sealedLengthBytes * 1_000) / readBytesPerSecondMin;
     const request = { afterExtentId: toWire(id - 1), limit: 1, deep: true };

@@ -244,7 +244,7 @@ export class OwnerCalls {
     return joined.ok ? ok() : joined;
   }
 
-  /** Joins the allocation that runs for this place, or starts it. */
+  /** Joins the allocation that runs for this place, or starts one. */
   async #succeed(request: SealAndAllocate): Promise<Outcome<void>> {
     const key = `${request.ownerEpoch} ${request.extent ?? 0} ${request.name}`;
     const running = this.#successions.get(key);

@@ -1,4 +1,4 @@
-/** Streams, extents and nodes as callers see them: the state in the words of stream_manager.proto. */
+/** Streams, extents and nodes in the messages of stream_manager.proto. */
 import type { ExtentId } from "@stamp/base";
 import type {
   AcceptedLoss,
@@ -52,7 +52,7 @@ export class Views {
 
   readonly #fragments: () => FragmentKnowledge;
 
-  /** `fragments`: what is known of them, which is made after this. */
+  /** `fragments`: knowledge about fragments, which is made after this object. */
   constructor(term: Term, completer: Completer, repairer: Repairer, fragments: () => FragmentKnowledge) {
     this.#fragments = fragments;
     this.#term = term;

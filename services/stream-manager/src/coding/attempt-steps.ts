@@ -38,17 +38,17 @@ export class AttemptSteps {
     this.#held = held;
   }
 
-  /** True if the fragment is there and intact, as far as is known, and its node is up with that disk. */
+  /** True if the fragment is intact, as far as is known, and its node is up with that disk. */
   isIntact(id: ExtentId, place: FragmentPlace): boolean {
     return this.#term.nodes.reachable(place) && !this.#held.isLost(id, place);
   }
 
-  /** True if the fragment is there and has bad chunks, and its node is up with that disk. */
+  /** True if the fragment has bad chunks, and its node is up with that disk. */
   isDamaged(id: ExtentId, place: FragmentPlace): boolean {
     return this.#term.nodes.reachable(place) && this.#held.isDamaged(id, place);
   }
 
-  /** True if intact replicas or fragments that give the extent back can be reached, as its record says. */
+  /** True if enough intact replicas or fragments can be reached to read the extent, by its record. */
   isReadable(extent: ExtentRecord): boolean {
     const { coded, id, phase, replicas, sealedLengthBytes } = extent;
     if (phase !== "sealed" || sealedLengthBytes === 0) return true;

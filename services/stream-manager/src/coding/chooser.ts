@@ -135,7 +135,7 @@ export class Chooser {
     return set;
   }
 
-  /** Returns the code that extents get now, or why they get none. */
+  /** Returns the code that extents get now, or the reason why they get none. */
   choice(): Profile | string {
     const why = whyCodingWaits(this.#term.level);
     if (why !== undefined && this.policy.profile !== "off") return why;

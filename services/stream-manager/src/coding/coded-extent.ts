@@ -1,4 +1,4 @@
-/** A coded extent in the words of extent_fragments.proto, and what its repair costs. */
+/** Coded extents in the messages of extent_fragments.proto, with the cost of their repair. */
 import { neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { profileOf } from "@stamp/erasure";
 import { fragmentBytesOf, isContentOf } from "@stamp/extent";

@@ -35,7 +35,7 @@ import { type CodingPace, Decodings } from "./decodings.ts";
 import { FragmentRepairs } from "./fragment-repairs.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
-/** People may have so many extents coded at once for each of `codingsMax`, with those of the policy. */
+/** Factor on `codingsMax` that bounds all codings at once, those that people asked for included. */
 const askedCodingsFactor = 8;
 const triesMax = 3;
 const tryPauseMs = 500;
@@ -108,12 +108,12 @@ export class Coder {
     };
   }
 
-  /** True if the fragment is there and intact, as far as is known, and its node is up with that disk. */
+  /** True if the fragment is intact, as far as is known, and its node is up with that disk. */
   isIntact(id: ExtentId, fragment: FragmentPlace): boolean {
     return this.#steps.isIntact(id, fragment);
   }
 
-  /** True if intact replicas or fragments that give the extent back can be reached, as its record says. */
+  /** True if enough intact replicas or fragments can be reached to read the extent, by its record. */
   isReadable(extent: ExtentRecord): boolean {
     return this.#steps.isReadable(extent);
   }
@@ -132,7 +132,7 @@ export class Coder {
     return this.#adoptable;
   }
 
-  /** Notes that its newer fragments were taken back. */
+  /** Notes that the extent's newer fragments were taken back. */
   adopted(id: ExtentId): void {
     this.#adopted.add(id);
     this.#adoptable = this.#adoptable.filter((other) => other !== id);

@@ -45,7 +45,7 @@ export class Decodings {
     return this.#waiting.has(id);
   }
 
-  /** Resolves when the attempt is recorded, or at once if it has to wait. */
+  /** Asks for a decoding. Resolves when the attempt is recorded, or at once if it has to wait. */
   async request(id: ExtentId): Promise<Outcome<void>> {
     if (this.#waiting.has(id)) return ok();
     const why = notDecodable(this.#term.state.extent(id));

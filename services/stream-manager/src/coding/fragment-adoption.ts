@@ -100,7 +100,7 @@ export class FragmentAdoption {
     };
   }
 
-  /** Returns undefined if the node did not answer, or its answer can't be true. */
+  /** Asks a node; undefined: it did not answer, or its answer can't be true. */
   async #ask({ nodeId, diskId }: ReplicaPlace, id: ExtentId): Promise<FoundFragment[] | undefined> {
     const { nodes, world } = this.#term;
     const address = nodes.address(nodeId);

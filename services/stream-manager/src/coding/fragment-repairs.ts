@@ -28,7 +28,7 @@ import { RepairRests } from "./repair-rests.ts";
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
 
-/** Reasons that are told; a repair that failed has one of its own. */
+/** Number of reasons that are shown; a repair that failed has one of its own. */
 const reasonsMax = 50;
 
 type Waiting = ReturnType<FragmentSurvey["waiting"]>;
@@ -104,7 +104,7 @@ export class FragmentRepairs {
     return this.#waiting.length > 0;
   }
 
-  /** Coded extents that miss fragments, by the number of losses that they still bear, the fewest first. */
+  /** Number of coded extents that miss fragments, by the losses that they still bear, fewest first. */
   get lossesLeft() {
     return this.#survey.lossesLeft;
   }
@@ -208,7 +208,7 @@ export class FragmentRepairs {
     this.start();
   }
 
-  /** Returns undefined if it is not coded, or an attempt is under way. */
+  /** Returns the needs of a coded extent; undefined: it is not coded, or an attempt is under way. */
   #assess(extent: ExtentRecord): FragmentAssessment | undefined {
     const profile = extent.coded && profileOf(extent.coded.profile);
     if (extent.phase !== "sealed" || extent.coded === undefined || profile === undefined || extent.attempt !== undefined) return undefined;

@@ -43,12 +43,12 @@ export class FragmentSurvey {
     return [...this.#lossesLeft].reduce((sum, [losses, count]) => (losses <= 0 ? sum + count : sum), 0);
   }
 
-  /** Coded extents that miss fragments, by the number of losses that they still bear, the fewest first. */
+  /** Coded extents that miss fragments, by the losses that they still bear, fewest first. */
   get lossesLeft(): readonly (readonly [losses: number, extents: number])[] {
     return [...this.#lossesLeft].sort(([a], [b]) => a - b);
   }
 
-  /** Size of the fragments to be made again, with those being made, and what is read for them, in bytes. */
+  /** Size of the fragments to be made again or being made, and of the reads for them, in bytes. */
   get toMake(): { readonly bytes: number; readonly reads: number } {
     return { bytes: this.#bytes, reads: this.#reads };
   }

@@ -20,7 +20,7 @@ const pagePauseMs = 5;
 /** Extents with newer fragments that are remembered of one node; of those beyond, only by how much the newest is ahead of its record. */
 const newerPerNodeMax = 10_000;
 
-/** `as`: disk, incarnation and the damage that the node reported. */
+/** Fragment to compare. `as`: disk, incarnation and damage that the node reported. */
 interface Wanted extends ToCompare {
   /** Number of fragments that the node holds. */
   readonly count: number;
@@ -30,7 +30,7 @@ interface Wanted extends ToCompare {
 interface Newer {
   /** Number and highest version, by extent. */
   readonly of: Map<ExtentId, { readonly count: number; readonly version: number }>;
-  /** Largest number of versions by which a fragment that is not remembered is ahead of its record. */
+  /** Largest distance of versions between a fragment that is not remembered and its record. */
   ahead: number;
 }
 
@@ -69,7 +69,7 @@ export class HeldFragments {
     return this.#lost.get(id)?.some((lost) => isSame(lost, place)) ?? false;
   }
 
-  /** True if the fragment is lost because it has bad chunks: its good ones can be read. */
+  /** True if the fragment is lost because of bad chunks: its good ones can be read. */
   isDamaged(id: ExtentId, place: FragmentPlace): boolean {
     return this.#lost.get(id)?.some((lost) => lost.isReadable && isSame(lost, place)) ?? false;
   }
@@ -207,7 +207,7 @@ export class HeldFragments {
     return true;
   }
 
-  /** Counts a fragment that no record explains, if it is newer than the record of its extent. */
+  /** Counts an unexplained fragment that is newer than its extent's record. */
   #count(newer: Newer, held: HeldFragment): void {
     const id = extentId(fromWire(held.extentId));
     const version = fromWire(held.version);

@@ -28,7 +28,7 @@ export class RepairRests {
     this.#clock = clock;
   }
 
-  /** `isUncertain`: the repair needs good chunks of damaged fragments. */
+  /** Notes a failed repair; `isUncertain`: it needs good chunks of damaged fragments. */
   failed(id: ExtentId, why: string, isUncertain: boolean): void {
     const { minMs, maxMs } = isUncertain ? uncertain : certain;
     const last = this.#rests.get(id);
@@ -42,7 +42,7 @@ export class RepairRests {
     this.#rests.delete(id);
   }
 
-  /** True if the last repair of the extent failed, also when its rest is over. */
+  /** True if the extent's last repair failed, also after its rest. */
   hasFailed(id: ExtentId): boolean {
     return this.#rests.has(id);
   }

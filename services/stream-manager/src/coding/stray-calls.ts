@@ -29,7 +29,7 @@ export class StrayCalls {
     this.#held = held;
   }
 
-  /** Asks every node that is not decommissioned for what it holds. */
+  /** Asks every node that is not decommissioned for its fragments. */
   async list() {
     const { state, world } = this.#term;
     const places = [...state.nodes()].filter(({ duty }) => duty !== "decommissioned");
@@ -79,7 +79,7 @@ export class StrayCalls {
     return extent !== undefined && fragmentsOf(extent).some((each) => samePlace(each, place) && each.version === version);
   }
 
-  /** Deletes a fragment that its node holds and no record explains. */
+  /** Deletes a fragment that its node has and no record explains. */
   async delete(nodeId: string, id: ExtentId, version: number): Promise<Outcome<void>> {
     const { ended, nodes, number, state, world } = this.#term;
     const node = state.node(nodeId);

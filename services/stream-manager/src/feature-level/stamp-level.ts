@@ -78,7 +78,7 @@ export class StampLevel {
     return levelAllows(this.#around.world.rules, this.level, level);
   }
 
-  /** Notes what a process reads and writes, and returns the level under which it may write. */
+  /** Notes the formats that a process knows. Returns the level under which it may write. */
   announce({ role, name, incarnation, release: its, versions }: AnnounceRequest): Outcome<number> {
     if (name === "" || [role, name, its].some((text) => text.length > textMax))
       return refused("invalidArgument", "badRequest", `a process has a name, and its texts have at most ${textMax} characters`);

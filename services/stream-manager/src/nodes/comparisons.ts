@@ -14,7 +14,7 @@ const besideMax = 4;
 const slowMax = 32;
 /** Time after which a comparison under way takes no place any more, in milliseconds. */
 const slowMs = 10_000;
-/** Time after which a node is asked again whose listing could not be true, in milliseconds. */
+/** Time after which a node with an impossible listing is asked again, in milliseconds. */
 const restMs = 60_000;
 
 export interface ToCompare {
@@ -30,13 +30,13 @@ export class Comparisons<T extends ToCompare> {
   readonly #compare: (node: T) => Promise<boolean>;
   /** Disk and incarnation that were compared last, and when, by node. */
   readonly #compared = new Map<string, { readonly as: string; readonly atMs: number }>();
-  /** Nodes whose listing could not be true, and until when they are not asked. */
+  /** Nodes with an impossible listing, each with the end of its rest. */
   readonly #resting = new Map<string, { readonly as: string; readonly untilMs: number }>();
   readonly #wanted = new Map<string, T>();
   /** Nodes that are being compared, as what, and since when. */
   readonly #running = new Map<string, { readonly as: string; readonly sinceMs: number }>();
 
-  /** `what`: what is listed, for the log. */
+  /** `what`: kind of things that are listed, for the log. */
   constructor(term: Term, what: string, compare: (node: T) => Promise<boolean>) {
     this.#term = term;
     this.#what = what;

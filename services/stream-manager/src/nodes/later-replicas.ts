@@ -16,7 +16,7 @@ const named = 10;
 
 export class LaterReplicas {
   readonly #byNode = new Map<string, Map<ExtentId, string>>();
-  /** Extents below are of before the last restore, and nodes know of what came after its copy. */
+  /** Number below which extents are older than the last restore, while nodes know of later ones. */
   floor = 0;
 
   note(nodeId: string, id: ExtentId, why: string): void {
@@ -54,7 +54,7 @@ export class LaterReplicas {
 export const isNeverOpened = ({ phase, droppedAtMs, sealedLengthBytes }: ExtentRecord): boolean =>
   phase === "dropped" && droppedAtMs === undefined && sealedLengthBytes === undefined;
 
-/** Returns why the node must have heard from a later store; undefined if nothing says so. */
+/** Returns why the node must have heard from a later store; undefined: nothing says so. */
 export function whyLater(extent: ExtentRecord | undefined, place: ReplicaPlace, replica: ExtentReplica): string | undefined {
   // A decoding makes replicas of the version of its attempt.
   if (extent === undefined || extent.attempt !== undefined || !extent.replicas.some((one) => samePlace(one, place))) return undefined;

@@ -164,7 +164,7 @@ export class NodeReports {
     return ok({ smTerm, wrongStamp: false });
   }
 
-  /** A node that has just started may have thousands of them, and each begins a seal. */
+  /** Looks at all extents in steps. A node that has just started may have thousands, and each begins a seal. */
   async #lookAtAll(nodeId: string, diskId: string, replicas: readonly ExtentReplica[]): Promise<void> {
     const { ended, world } = this.#term;
     const turns = new Turns(world.clock);

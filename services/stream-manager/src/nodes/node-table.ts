@@ -34,7 +34,7 @@ interface Health {
   /** First report since the node was down last. */
   readonly upSinceMs: number;
   load: ReportedLoad;
-  /** Replicas that it has and no record explains: never deleted but by a person. */
+  /** Replicas on the node that no record explains; only a person deletes them. */
   readonly quarantined: Map<ExtentId, Quarantined>;
   /** Time of the last failed call to the node, in milliseconds. */
   distrustedMs: number;
@@ -53,9 +53,9 @@ const quarantinedPerNodeMax = 1_000;
 const distrustMs = 2_000;
 /** A new leader gives a node that it can't reach so long to come: after a restart of everything nodes are late by less. */
 const unreachedAfterMs = 500;
-/** Time for which a node must have been up before extents are made anew for its sake. */
+/** Time for which a node must have been up before open extents are sealed for its sake, in milliseconds. */
 const steadyMs = 5_000;
-/** Time after which trouble with a node that stayed up says nothing about it. */
+/** Time after which trouble with a node that stayed up counts no more, in milliseconds. */
 const forgivenAfterMs = 60_000;
 /** Time for which a late report of a disk that was replaced may still be under way, in milliseconds. */
 const retiredMs = 10_000;
@@ -69,7 +69,7 @@ export class NodeTable {
   readonly #waiting = new Set<() => void>();
   readonly #retiredMs = new Map<string, number>();
   readonly #listeners = new Set<() => void>();
-  /** Nodes that a call of this leader did not reach, and that have not reported to it. */
+  /** Nodes that a call of this leader did not reach and that have not reported since. */
   readonly #unreached = new Set<string>();
   /** Replicas that only a later metadata store can have made. */
   readonly later = new LaterReplicas();
@@ -143,7 +143,7 @@ export class NodeTable {
     return record !== undefined && record.diskId !== place.diskId;
   }
 
-  /** It has not been heard of for so long (or since this leader began), or has another disk. */
+  /** True if the node was not heard of for this time (or since this leader began), or has another disk. */
   gone(place: ReplicaPlace, forMs: number): boolean {
     if (this.hasOtherDisk(place)) return true;
     return this.#clock.monotonicMs() - this.lastSeenMs(place.nodeId) >= forMs;
@@ -202,7 +202,7 @@ export class NodeTable {
     return this.#state.node(nodeId)?.address;
   }
 
-  /** Notes that a call to it just failed: it is not chosen for a while when enough others are there. */
+  /** Notes a failed call: the node is not chosen for a while if enough others are there. */
   distrust(nodeId: string): void {
     this.#trouble(nodeId, "distrustedMs");
   }
@@ -259,7 +259,7 @@ export class NodeTable {
     return this.#servingWhere((nodeId) => this.up(nodeId) && this.#health.get(nodeId)?.load.acceptsNewExtents === false);
   }
 
-  /** Number of nodes that serve when they are up, and are not up. */
+  /** Number of nodes with the duty to serve that are not up. */
   get awaitedCount(): number {
     return this.#servingWhere((nodeId) => !this.up(nodeId));
   }
@@ -281,13 +281,13 @@ export class NodeTable {
     return nodes;
   }
 
-  /** It is held and no record explains it. At most 1,000 for each node are remembered. */
+  /** Notes a replica that no record explains. At most 1,000 for each node are remembered. */
   quarantine(nodeId: string, id: ExtentId, what: Quarantined): void {
     const held = this.#health.get(nodeId)?.quarantined;
     if (held !== undefined && (held.has(id) || held.size < quarantinedPerNodeMax)) held.set(id, what);
   }
 
-  /** It is gone, or explained by now. */
+  /** Notes that a replica in quarantine is gone, or explained by now. */
   release(nodeId: string, id: ExtentId): void {
     this.#health.get(nodeId)?.quarantined.delete(id);
   }

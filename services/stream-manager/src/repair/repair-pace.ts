@@ -14,12 +14,12 @@ export class RepairPace<Kind extends string = "replicas" | "fragments"> {
   readonly #turnMs: number;
   #notBeforeMs = 0;
   #last: Kind | undefined;
-  /** Kinds that asked and had to wait since they began something last. */
+  /** Kinds that had to wait since they last began something. */
   readonly #waiting = new Set<Kind>();
-  /** Time at which the other kind's turn began; undefined: it has not begun. */
+  /** Time at which the other kind's turn began; undefined: it did not. */
   #turnSinceMs: number | undefined;
 
-  /** `keptMs`: time for which a turn is kept for the other kind, in milliseconds. */
+  /** `keptMs`: time for which the other kind's turn is kept, in milliseconds. */
   constructor(clock: Clock, bytesPerSecond: number, keptMs: number = turnMs) {
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;

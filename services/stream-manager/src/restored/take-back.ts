@@ -51,7 +51,7 @@ const pageReplicas = 1_000;
 const perNodeMax = 100_000;
 /** Replicas that one node compares at once: an extent takes a round trip and a look at its file. */
 const checksAtOnce = 16;
-/** Nodes beyond those in the records that are asked. */
+/** Number of nodes without a record that are asked. */
 const strangersMax = 1_000;
 const toldMax = 20;
 
@@ -74,7 +74,7 @@ export class TakeBack {
   readonly #parts: Parts;
   /** Addresses by node: as recorded, or as a node told that has moved or was added after the copy. */
   readonly #addresses = new Map<string, string>();
-  /** Replicas by node, of nodes that have listed them to the end. */
+  /** Replicas of nodes that have listed all of theirs, by node. */
   readonly #listed = new Map<string, readonly UnknownReplica[]>();
   /** Disks of the nodes in `#listed`. */
   readonly #disks = new Map<string, string>();
@@ -170,7 +170,7 @@ export class TakeBack {
     return ok();
   }
 
-  /** No seal of an extent that no node has would ever end, and its stream would stay closed. */
+  /** Seals extents that no node has: else their seals would never end and their streams stay closed. */
   async #settleGone(): Promise<Outcome<void>> {
     const { ledger, state, world } = this.#term;
     for (const id of goneInside(state, this.#disks, this.#held)) {

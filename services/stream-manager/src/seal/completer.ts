@@ -21,9 +21,9 @@ export class Completer {
   readonly #term: Term;
   /** Replicas seen complete and perhaps not recorded yet. */
   readonly #complete = new Map<ExtentId, Set<string>>();
-  /** Checksum of the whole content, from the first replica that told it; not recorded yet. */
+  /** Checksums of whole contents, each from the first replica that told it; not recorded yet. */
   readonly #checksums = new Map<ExtentId, number>();
-  /** Replicas that can't be completed where they are: repair copies them anew. */
+  /** Replicas that can't be completed in place: repair copies them anew. */
   readonly #broken = new Map<ExtentId, Set<string>>();
   /** Extents of which at least `minCopies` replicas said that they hold the prefix durably when the length was made; they may not be sealed yet. */
   readonly #durable = new Set<ExtentId>();
@@ -47,7 +47,7 @@ export class Completer {
     for (const replica of extent.replicas) if (!this.complete(extent, replica)) void this.#drive(id, replica, counted);
   }
 
-  /** Notes that a node says that its replica is not sealed. */
+  /** Notes that a node reports its replica as not sealed. */
   recheck(id: ExtentId, nodeId: string): void {
     const replica = this.#sealed(id)?.replicas.find((one) => one.nodeId === nodeId);
     if (replica === undefined || this.broken(id, nodeId)) return;
@@ -86,13 +86,13 @@ export class Completer {
     return extent.replicas.some((replica) => this.complete(extent, replica) && this.#term.nodes.reachable(replica));
   }
 
-  /** It is to be sealed again: what was seen of the old length does not count. */
+  /** Forgets what was seen of an old length, because the extent is sealed again. */
   forget(id: ExtentId): void {
     for (const known of [this.#complete, this.#broken, this.#checksums]) known.delete(id);
     this.#durable.delete(id);
   }
 
-  /** Whether a client may be told its sealed length. */
+  /** True if a client may be told the extent's sealed length. */
   tellable(extent: ExtentRecord): boolean {
     if (extent.phase !== "sealed") return false;
     // It was told before it was coded, and has no replicas since.
@@ -210,7 +210,7 @@ export class Completer {
     return "again";
   }
 
-  /** The first checksum told is the right one: appends were verified by every node on their way. */
+  /** True if the checksum equals the first one told. The first is right: every node verified the appends on their way. */
   #agrees({ id, checksum }: ExtentRecord, told: number): boolean {
     const right = checksum ?? this.#checksums.get(id);
     if (right === undefined) this.#checksums.set(id, told);
@@ -246,7 +246,7 @@ export class Completer {
     void this.#term.ledger.commit((state) => planMarkReplicas(state, id, new Set([nodeId]), false));
   }
 
-  /** One record for those that come close together: nobody waits for it. */
+  /** Records several changes that come close together at once; nobody waits for it. */
   async #record(id: ExtentId): Promise<void> {
     const { ended, ledger, world } = this.#term;
     await sleep(world.clock, 20, ended);

@@ -41,7 +41,7 @@ export class Ledger {
     this.#options = options;
   }
 
-  /** Returns, for people, what its changes wait for. */
+  /** Returns texts, for people, about what the changes wait for. */
   waits(): string[] {
     return this.#away === undefined ? [] : [`nothing is recorded: ${this.#away.message}`];
   }

@@ -55,7 +55,7 @@ function addressOf(host: string): Address | undefined {
 
 /** A source that may be connected to. */
 export interface AllowedSource {
-  /** Name or address, as it is connected to; an IPv6 address without brackets. */
+  /** Name or address to connect to; an IPv6 address without brackets. */
   readonly hostname: string;
   readonly port: number;
   readonly mayConnectTo: (address: string) => boolean;
@@ -63,7 +63,7 @@ export interface AllowedSource {
 
 const authorityForm = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 
-/** `host` as in a URL, with the port when it has one. Undefined: no pattern allows it. */
+/** Returns the source that patterns allow. `host` as in a URL, with a port if it has one; undefined: none allows it. */
 export function allowedSource(patterns: readonly SourcePattern[], secure: boolean, host: string): AllowedSource | undefined {
   const match = authorityForm.exec(host.toLowerCase());
   if (!match) return undefined;

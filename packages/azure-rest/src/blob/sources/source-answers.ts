@@ -1,4 +1,4 @@
-/** Requests to a source outside of this stamp, and its answers: about the blob, its pages, or why not. */
+/** Requests to a source outside of this stamp (for a blob or its pages), and the reading of its answers. */
 import type { HttpHeaders } from "../../headers.ts";
 import { type ContentProperties, parseDigest, parseMetadata } from "../../headers.ts";
 import { type Parsed, parsed, type RestError, rejected, restError } from "../../rest-error.ts";

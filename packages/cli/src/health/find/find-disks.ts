@@ -19,7 +19,7 @@ const slowSyncMs = 200;
 const syncsMin = 20;
 const backlogBytes = 48 * mebibyte;
 const copyOldMs = 120_000;
-/** A node takes its first copy of the metadata within this time. */
+/** Time within which a node takes its first copy of the metadata, in milliseconds. */
 const firstCopyMs = 90_000;
 
 export function findDisks(facts: StampFacts): Finding[] {
@@ -37,7 +37,7 @@ export function findDisks(facts: StampFacts): Finding[] {
   ];
 }
 
-/** Nodes that do not answer us, and those that the stream manager does not hear. */
+/** Finds nodes that do not answer this command, and nodes that the stream manager does not hear. */
 function findAway(facts: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
   const { streamLayer, setUp } = facts;
   const away = awayHosts(facts);

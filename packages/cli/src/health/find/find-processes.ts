@@ -88,7 +88,7 @@ function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
   return found;
 }
 
-/** A host that answers nothing is one finding, with what it runs. */
+/** Makes one finding of a host that answers nothing, with the names of its processes. */
 function findHosts(facts: StampFacts): Finding[] {
   return [...awayHosts(facts)].map(([host, all]) => {
     const names = all.map(({ name }) => name).join(", ");
@@ -236,7 +236,7 @@ function findEtcd(own: RoleFacts): Finding[] {
   return old === 0 ? found : [...found, finding("etcd-history-grows", "", `${counted(old, "revision")} older than two hours`)];
 }
 
-/** Log entries that a member may lack before it is told as one that does not follow its leader. */
+/** Number of log entries by which a member may lag before it counts as one that does not follow. */
 const lagMax = 1_000;
 
 function findReplication(name: string, own: RoleFacts): Finding[] {

@@ -65,7 +65,7 @@ function findStates(ranges: readonly RangePartition[], away: ReadonlySet<string>
   });
 }
 
-/** Copies of accounts at second stamps, by the partition servers that ship to them. */
+/** Finds troubles of accounts' copies, as the partition servers that ship to them tell. */
 function findCopies(facts: StampFacts): Finding[] {
   return of(facts, "partition-server").flatMap(({ name, answer }) => {
     const at = (figure: string): number => numberAt(answer?.facts, `geo.${figure}`);

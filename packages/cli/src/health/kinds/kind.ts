@@ -7,13 +7,13 @@ export interface Alert {
   readonly expr: string;
   /** How long the expression must hold, e.g. `2m`. */
   readonly lasts: string;
-  /** Help of the alert, if none of its labels names the process that `help` of the kind calls SUBJECT. */
+  /** Help of the alert, if no label names the process that `help` of the kind calls SUBJECT. */
   readonly help?: string;
 }
 
 export interface FindingKind {
   readonly severity: Severity;
-  /** True if requests are refused, or wait, because of it. */
+  /** True if requests are refused or wait because of the finding. */
   readonly stops?: boolean;
   /** Meaning for the guide: a whole sentence, or several. */
   readonly means: string;

@@ -31,7 +31,7 @@ export interface Finding {
   readonly code: Code;
   readonly severity: Severity;
   readonly stops: boolean;
-  /** The process, node, range or file that it is about; empty if it is about all. */
+  /** Process, node, range or file of the finding; empty: it is about all. */
   readonly subject: string;
   /** Observation, with numbers. */
   readonly cause: string;

@@ -60,9 +60,9 @@ export interface Chunk {
   readonly index: number;
   /** Runs that the reader's layer sees. */
   readonly runs: readonly PageRun[];
-  /** True if an earlier layer than the reader's has a row of it. */
+  /** True if a layer before the reader's has a row of the chunk. */
   readonly layered: boolean;
-  /** True if the reader's own layer has a row of it. */
+  /** True if the reader's own layer has a row of the chunk. */
   readonly own: boolean;
   /** Runs that `beforeLayer` saw. */
   readonly before: readonly PageRun[];

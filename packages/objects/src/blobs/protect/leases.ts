@@ -14,7 +14,7 @@
 import type { Rules } from "@stamp/base";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "../../errors.ts";
 
-/** A lease in its row; undefined means available. */
+/** Lease as a row holds it; undefined: the blob or container is available. */
 export interface Lease {
   /** State of the lease; it stays `leased` after the lease's time has run out. */
   readonly state: "leased" | "breaking" | "broken";
@@ -24,7 +24,7 @@ export interface Lease {
    * Duration of the lease, or the rest of it when it was broken, in milliseconds; `infinite` for a lease without end.
    */
   readonly durationMs: number;
-  /** The sequence of the commit that wrote it: names its timer, together with the id. */
+  /** Sequence of the commit that wrote the lease; with the id it names the timer. */
   readonly grant: number;
 }
 
@@ -54,7 +54,7 @@ export class LeaseTimers {
   readonly #endsMs = new Map<string, number>();
   #sweepAt = 1024;
 
-  /** `loadedMs`: when this server had the rows; whoever had them before renews nothing after it. */
+  /** `loadedMs`: time at which this server had the rows. No earlier server renews a lease after it. */
   constructor(rules: Rules, loadedMs: number) {
     this.#rules = rules;
     this.#loadedMs = loadedMs;
@@ -115,7 +115,7 @@ export function viewOf(lease: Lease | undefined, clock: LeaseClock): LeaseView {
   return { state, status: held ? "locked" : "unlocked", duration };
 }
 
-/** Returns the lease after a write that ends it: whoever had it can't renew it any more. */
+/** Returns the lease after a write that ends it: its former holder can't renew it. */
 export const afterWrite = (lease: Lease | undefined, clock: LeaseClock): Lease | undefined => {
   const state = leaseStateOf(lease, clock);
   return state === "leased" || state === "breaking" ? lease : undefined;
@@ -141,9 +141,9 @@ export type LeaseOutcome =
       readonly kind: "done";
       /** The lease from now on; undefined means available. */
       readonly lease: Lease | undefined;
-      /** Whether the row has to say so. */
+      /** True if the row has to be written. */
       readonly written: boolean;
-      /** End of the lease's timer when it starts anew, in milliseconds. */
+      /** New end of the lease's timer in milliseconds; undefined: the timer stays. */
       readonly endsMs?: number;
       /** Time until a broken lease ends, in whole seconds. */
       readonly leftSeconds?: number;
@@ -152,7 +152,7 @@ export type LeaseOutcome =
 
 const refuse = (code: ServiceErrorCode): LeaseOutcome => ({ kind: "refused", error: serviceError(code) });
 
-/** `sequence`: of the commit that this would be. */
+/** Decides a lease action; `sequence`: sequence of the commit that would write it. */
 export function actOnLease(request: LeaseRequest, lease: Lease | undefined, clock: LeaseClock, sequence: number): LeaseOutcome {
   const state = leaseStateOf(lease, clock);
   switch (request.action) {

@@ -23,7 +23,7 @@ export interface Moment {
 
 export type Protection = "BlobImmutableDueToLegalHold" | "BlobImmutableDueToPolicy";
 
-/** The parts of a state that say whether it is found, and protected. */
+/** Fields of a state that say if it can be found, and if it is protected. */
 export type Standing = Pick<HeadState, "expiresMs" | "deleted" | "legalHold" | "immutability">;
 
 /** Returns the code of the refusal for whoever would change or remove this state; undefined if nothing protects it. */
@@ -73,7 +73,7 @@ export function* guarded(prefix: Uint8Array, moment: Moment, mayChange: MayChang
   return decision;
 }
 
-/** Whether the state is there after these writes, as it was. */
+/** True if the state is still there, unchanged, after these writes. */
 function survives(row: RowEntry, state: HeadState, writes: readonly RowWrite[], moment: Moment, mayChange: MayChange): boolean {
   return writes.some((write) => {
     if (write.kind === "delete") return false;

@@ -8,7 +8,7 @@ import { changeHead, checkWrite, type FoundState, findState, isArchived, readBlo
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 import { text } from "./row-values.ts";
 
-/** Returns the state with this in it; its ETag and time stay what they are. */
+/** Returns the state with these changes; its ETag and time stay. */
 function amend(context: PlanContext, blob: string, { key, head, stamp }: FoundState, change: Partial<HeadState>) {
   const next: HeadState = { ...head, ...change };
   return answer({ case: "blob", value: blobOf(context, blob, next, stamp) }, [put(key, encodeHead(next))]);

@@ -66,7 +66,7 @@ export interface FoundState {
   readonly stamp: number;
 }
 
-/** Returns the blob, or the snapshot or version that is named, when it is there. */
+/** Returns the blob, or the named snapshot or version, if it exists. */
 export function* findState(context: PlanContext, name: BlobReference): Plan<FoundState | undefined> {
   const { snapshotStamp = 0, versionStamp = 0 } = name;
   if (snapshotStamp === 0) {
@@ -78,7 +78,7 @@ export function* findState(context: PlanContext, name: BlobReference): Plan<Foun
   return found && found.head.deleted === undefined ? found : undefined;
 }
 
-/** Returns a kept row, also when it was deleted softly; not when its time is over. */
+/** Returns a kept row, also a softly deleted one, unless its retention is over. */
 export function* findKept(
   context: PlanContext,
   { snapshotStamp = 0, versionStamp = 0, ...name }: BlobReference,
@@ -105,7 +105,7 @@ export function* readLiveStaging(context: PlanContext, prefix: Uint8Array): Plan
 
 export const isPending = (head: HeadState): boolean => head.copy?.status === "pending";
 
-/** While a copy into it is pending, nothing else changes a blob. */
+/** Refuses a change while a copy into the blob is pending. */
 export const checkNotPending = (head: HeadState | undefined): ServiceError | undefined =>
   head && isPending(head) ? serviceError("PendingCopyOperation") : undefined;
 
@@ -142,7 +142,7 @@ export function* checkReplace(
 export const checkNotArchived = (head: HeadState | undefined): ServiceError | undefined =>
   head && isArchived(head) ? serviceError("BlobArchived") : undefined;
 
-/** Whether a state lives on as a version when it is replaced or deleted. */
+/** True if a state becomes a version when it is replaced or deleted. */
 export const becomesVersion = (context: PlanContext, head: HeadState): boolean => context.policy.versioning || head.versionStamp > 0;
 
 /** Checks that the places of a body are in the blob data stream and stay there. Called in row order. */
@@ -198,7 +198,7 @@ export function* retireAsVersion(prefix: Uint8Array, head: HeadState, given: rea
   return keep(prefix, stamp, head, { role: "version" });
 }
 
-/** Keeps the state that other content replaces as a version or a soft-deleted snapshot, or drops it. */
+/** Keeps a replaced state as a version or a soft-deleted snapshot, or drops it. */
 function* retire(
   context: PlanContext,
   prefix: Uint8Array,
@@ -242,7 +242,7 @@ export interface NewContent {
   readonly key: KeyName;
 }
 
-/** Returns the blob with this content instead of what it had, its uncommitted blocks dropped. */
+/** Returns the blob with new content; its uncommitted blocks are dropped. */
 export function* replaceContent(context: PlanContext, name: BlobName, state: BlobState, content: NewContent): Plan {
   const { prefix, head, hidden } = state;
   const starts: number[] = [];
@@ -297,7 +297,7 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
   return answer({ case: "blob", value: blobOf(context, name.blob, next) }, writes);
 }
 
-/** Returns the head as a change of this moment leaves it. */
+/** Returns the head after a change at this moment. */
 export const changedHead = (context: PlanContext, head: HeadState): HeadState => ({
   ...head,
   etagSequence: context.sequence,
@@ -305,7 +305,7 @@ export const changedHead = (context: PlanContext, head: HeadState): HeadState =>
   lease: afterWrite(head.lease, context.leases),
 });
 
-/** Gives the blob a new ETag and changes its head; its content stays. */
+/** Changes the head and gives the blob a new ETag; the content stays. */
 export function changeHead(
   context: PlanContext,
   name: BlobName,

@@ -35,7 +35,7 @@ export interface ContainerState extends ContainerEncryption {
   readonly hasProtected: boolean;
   /** Sequence of the commit in which a deletion began to look through the container; 0: none stands. */
   readonly deletionBegun: number;
-  /** Deletion of a container that is kept until it is purged. */
+  /** Facts about the deletion of a container that is kept until its purge. */
   readonly deleted: Deleted | undefined;
 }
 

@@ -34,7 +34,7 @@ export const inlineBytesMax: number = 128 * 1024;
 
 /** Bytes of a place in a row, as an estimate. */
 const placeBytesGuess = 20;
-/** Bytes that an encrypted place takes besides if it has its own salt, as an estimate. */
+/** Estimate of the further bytes that an encrypted place takes if it has a salt of its own. */
 const cipherBytesGuess = 36;
 
 export const placesBytesGuess = (places: readonly Place[]): number =>

@@ -23,7 +23,7 @@ export interface Immutability {
   readonly mode: string;
 }
 
-/** A tier that was asked for; without one it is Hot, inferred. */
+/** Tier that was set; without one the blob is Hot, inferred. */
 export interface Tier {
   readonly name: string;
   readonly changedMs: number;
@@ -37,7 +37,7 @@ export interface HeadState {
   readonly contentLengthBytes: number;
   readonly headers: BlobHeaders;
   readonly metadata: Metadata;
-  /** Generation of its own content rows; snapshots and versions may share them. */
+  /** Generation of the state's content rows; snapshots and versions may share them. */
   readonly generation: number;
   /** Bytes before each content row. */
   readonly pieceStarts: readonly number[];
@@ -207,7 +207,7 @@ function headOf(row: RowCursor): HeadState {
 /** The parts of a state that a listing decides by. */
 export type HeadFacts = Pick<HeadState, "role" | "expiresMs" | "deleted" | "legalHold" | "immutability" | "lease">;
 
-/** Reads only these parts. Throws FailureError for a row that is damaged, or of a newer format. */
+/** Reads only these parts of a row. Throws FailureError for a row that is damaged, or of a newer format. */
 export const decodeFacts = (bytes: Uint8Array): HeadFacts => cursor.read(bytes, factsOf);
 
 export const factsOf = (row: RowCursor): HeadFacts => {

@@ -57,7 +57,7 @@ export function decodeStagedBlock(bytes: Uint8Array): StagedBlock {
   return { sizeBytes: int(row.size), places: row.places ?? [], ...keyNameOf(row) };
 }
 
-/** Returns a blob that has uncommitted blocks only, as it is listed. */
+/** Returns the list entry of a blob that has uncommitted blocks only. */
 export const uncommittedBlobOf = (name: string, staging: StagingState): Blob => ({
   ...notListed,
   name,

@@ -21,7 +21,7 @@ export class AnswerFrames {
     );
   }
 
-  /** `held`: the very object that came, a payload or an answer without one. Anything else is not held here. */
+  /** Gives back an object as it came: a payload, or an answer without one. Any other object is not held here. */
   giveBack(held: object): void {
     const end = this.#given.get(held);
     if (end === undefined) return;
@@ -42,7 +42,7 @@ export class HeldFrame {
     this.#expect = expect;
   }
 
-  /** `held`: a payload or an answer with views of the frame, which its caller may give back. */
+  /** Notes a holder of the frame: a payload or an answer with views of it, which its caller may give back. */
   heldBy(held: object): void {
     this.#holders += 1;
     this.#expect(held, () => this.end());

@@ -76,7 +76,7 @@ class Session {
   #nextCallId = 1;
   #open = false;
   #ended = false;
-  /** True if it takes no more calls, and ends with the last one that it holds. */
+  /** True if the session takes no more calls, and ends with the last of those that it has. */
   #left = false;
   #onTaken: (() => void) | undefined;
 
@@ -295,7 +295,7 @@ export class BusClient {
     });
   }
 
-  /** Closes the connection as if the network had lost it; the next call makes a new one. */
+  /** Closes the connection as a failing network would; the next call makes a new one. */
   disconnect(): void {
     this.#session?.close();
     for (const session of [...this.#left]) session.close();

@@ -44,7 +44,7 @@ export interface BusServerContext {
   readonly stands: () => boolean;
   /** Role of the caller; undefined if it says none. */
   readonly caller: Caller | undefined;
-  /** Name of the caller that its certificate proves; undefined without TLS. */
+  /** Name of the caller by its certificate; undefined without TLS. */
   readonly name: string | undefined;
   readonly onForbidden: (why: string) => void;
   /** Where the frames of plain connections are. */

@@ -42,7 +42,7 @@ export class FrameAssembler {
   #frame: Buffer | undefined;
   #filled = 0;
 
-  /** `greeted`: the handshake is over, only frames come. */
+  /** `greeted`: true if the handshake is over, so that only frames come. */
   constructor(frameBytesMax: number, greeted: boolean, memory: FrameMemory, take: Assembled) {
     this.#memory = memory;
     this.#frameBytesMax = frameBytesMax;
@@ -55,7 +55,7 @@ export class FrameAssembler {
     return this.#frame?.subarray(this.#filled) ?? this.#scratch.subarray(this.#end);
   }
 
-  /** So many bytes were written to the beginning of `space`. Throws FailureError `badRequest`. */
+  /** Takes bytes that were written to the beginning of `space`. Throws FailureError `badRequest`. */
   received(countBytes: number): void {
     if (this.#frame !== undefined) {
       this.#filled += countBytes;

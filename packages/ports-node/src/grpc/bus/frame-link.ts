@@ -17,7 +17,7 @@ export interface FrameLink extends FrameSink {
 }
 
 export interface LinkEvents {
-  /** Notes that the other side is there: frames may be written. */
+  /** Notes that the handshake is over: frames may be written. */
   open(): void;
   /** Takes a frame and owns its bytes. */
   frame(bytes: Buffer): void;

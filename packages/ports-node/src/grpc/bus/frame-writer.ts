@@ -49,7 +49,7 @@ export class FrameWriter<T extends Outgoing> {
     return this.#queuedBytes + this.#writingBytes;
   }
 
-  /** Whether the system has taken all that was written: until then it may still look at bytes of items. */
+  /** True if the system has taken all written bytes; until then it may still read items' bytes. */
   get taken(): boolean {
     return this.#writingBytes === 0;
   }

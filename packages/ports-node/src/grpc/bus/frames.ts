@@ -25,7 +25,7 @@ export interface OutgoingRequest {
 export interface OutgoingAnswer {
   readonly kind: "answer";
   readonly callId: number;
-  /** Field 2 with tag and length, empty when it went well; from `failureField`. */
+  /** Field 2 of the answer with tag and length, from `failureField`; empty: success. */
   readonly failure: Uint8Array;
   readonly message: Prepared;
 }

@@ -21,7 +21,7 @@ const headBytes = 8;
 const namedVersion = 3;
 export const nameBytesMax = 64;
 export const helloBytes: number = headBytes + nonceBytes + keysMax * keyIdBytes;
-/** Bytes of the server's answer that its proof covers. */
+/** Length of the server's answer that its proof covers, in bytes. */
 const saidBytes = headBytes + nonceBytes + keyIdBytes;
 export const answerBytes: number = saidBytes + proofBytes;
 export const nothing: Buffer = Buffer.alloc(0);
@@ -41,7 +41,7 @@ const words: Readonly<Record<number, { readonly why: string; readonly unauthenti
 };
 
 export interface Hello {
-  /** Number of the role that the caller says to have; 0: it says none. */
+  /** Number of the role that the caller claims; 0: none. */
   readonly role: number;
   /** Port that the caller dialed. */
   readonly port: number;
@@ -75,7 +75,7 @@ export function writeHello({ role, port, nonce, keyIds, name }: Hello): Buffer {
 export type ReadHello =
   | { readonly kind: "more" }
   | { readonly kind: "malformed" }
-  /** Hello of another version, which a caller tells with its first eight bytes. */
+  /** Hello of another version, which its first eight bytes tell. */
   | { readonly kind: "version"; readonly version: number }
   | { readonly kind: "hello"; readonly hello: Hello; readonly usedBytes: number };
 

@@ -29,7 +29,7 @@ interface ReadInto {
 
 export class TcpLink implements FrameLink {
   readonly headBytes = headBytes;
-  /** A vector of its own costs more than copying less than this. */
+  /** Length from which on bytes get a vector of their own; below, copying is cheaper. */
   readonly referencedFromBytes: number = 16 * 1024;
   readonly #events: LinkEvents;
   readonly #assembler: FrameAssembler;
@@ -70,7 +70,7 @@ export class TcpLink implements FrameLink {
     });
   }
 
-  /** `tls`: undefined without TLS. Frames are in `memory`. */
+  /** Dials a server; `tls`: undefined without TLS. Frames lie in `memory`. */
   static dial(
     address: string,
     limits: GrpcLimits,

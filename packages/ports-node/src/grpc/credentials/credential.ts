@@ -18,7 +18,7 @@ export interface Proven {
   readonly caller: Caller | undefined;
   /** True: it proved a secret that is derived from the stamp's for another stamp or a location service, and is good for `caller` only. */
   readonly isDerived?: boolean;
-  /** Name that its certificate or its derived secret proves; undefined: neither does. */
+  /** Name that the certificate or derived secret proves; undefined: neither does. */
   readonly name?: string | undefined;
 }
 
@@ -56,13 +56,13 @@ export type Admission =
 export interface Credential {
   /** True if there is no secret: everybody is admitted, and proofs mean nothing. */
   readonly open: boolean;
-  /** Proofs that this process accepts, its own first; empty where there is no secret. */
+  /** Ids of the secrets that this process accepts, its own first; empty: there is no secret. */
   readonly accepts: readonly ProofId[];
   /** True while what was proven is accepted still. */
   stillAccepts(by: Proven): boolean;
-  /** `port`: the one that is dialed. */
+  /** Begins the caller's handshake; `port`: port that is dialed. */
   dial(port: number): Handshake;
-  /** `ports`: those under which this process is reached. */
+  /** Begins the server's handshake; `ports`: ports at which callers reach this process. */
   accept(ports: readonly number[]): Handshake;
   tokenFor(port: number): CallToken;
   /** Judges a call by `token`, as its metadata has it. */

@@ -14,7 +14,7 @@ import type { Caller } from "@stamp/wire";
 /** Role and names that a derived secret is good for. */
 export interface Derived {
   readonly caller: Caller;
-  /** Stamp that it was made for; undefined: for none, or by a release that made one for all stamps. */
+  /** Stamp that the secret was made for; undefined: none, or a release that made one secret for all stamps. */
   readonly name?: string | undefined;
 }
 

@@ -15,7 +15,7 @@ import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } fro
 import { type Caller, isCaller } from "@stamp/wire";
 import type { Proven } from "./credential.ts";
 
-/** Name of a process as its certificate says it. */
+/** Name of a process, as its certificate holds it. */
 export interface PeerName {
   readonly stamp: string;
   readonly role: Caller;
@@ -38,7 +38,7 @@ export interface PeerTls {
 const label = "[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?";
 const uri = new RegExp(`^stamp://(${label})/(${label})/(${label})$`);
 
-/** Returns the name as a certificate holds it. Throws for a name that can't be in one. */
+/** Returns the URI of a name for a certificate. Throws if the name can't be in one. */
 export function peerUri({ stamp, role, name }: PeerName): string {
   const text = `stamp://${stamp}/${role}/${name}`;
   if (parsePeerUri(text) === undefined) throw new Error(`${text}: names have letters, digits, dots and dashes, at most 64`);

@@ -44,7 +44,7 @@ import { UsedTokens } from "./used-tokens.ts";
 const callTokenMs = 60_000;
 export const clockSkewMs = 60_000;
 export const tokenCharactersMax = 1024;
-/** Longest time that a token for tools is good, from when it was made, in milliseconds: a day. */
+/** Longest life of a token for tools, in milliseconds: a day. */
 export const toolTokenMsMax = 86_400_000;
 
 type RandomBytes = (count: number) => Buffer;
@@ -220,12 +220,12 @@ export class SecretCredential implements Credential {
 /** Everybody is admitted: for a process without a secret on loopback, and for tests. */
 export const openCredential: SecretCredential = new SecretCredential([]);
 
-/** Names a secret without telling it: what hellos say of it, too. */
+/** Returns an id of a secret that does not reveal it; hellos name it, too. */
 export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secret));
-/** `said`: role that the caller says to have. */
+/** Returns the proven facts; `said`: role that the caller claims. */
 const provenBy = (key: Key, said: Caller | undefined): Proven =>
   key.derived === undefined ? { id: proofIdOf(key), caller: said } : { id: proofIdOf(key), ...key.derived, isDerived: true };
-/** Returns the name of the stamp that a token says its secret is of: the eighth of its nine parts. */
+/** Returns the stamp that a token names: the eighth of its nine parts. */
 const nameInToken = (text: string): string | undefined => {
   const parts = text.split(".");
   return parts.length === 9 ? Buffer.from(parts[7] ?? "", "base64url").toString("latin1") : undefined;
@@ -272,7 +272,7 @@ class Accepting implements Handshake {
   /** Proof that the caller must give; undefined before its hello came. */
   #expected: { readonly proof: Buffer; readonly by: Proven } | undefined;
 
-  /** `keysFor`: keys that are accepted of a caller whose hello has this name, or none. */
+  /** `keysFor`: returns the keys that count for a caller whose hello has this name, or none. */
   constructor(keysFor: (name: string | undefined) => readonly Key[], ports: readonly number[], random: RandomBytes) {
     this.#keysFor = keysFor;
     this.#ports = ports;

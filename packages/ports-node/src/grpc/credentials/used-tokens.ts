@@ -5,9 +5,9 @@
 const usedMax = 65_536;
 
 export class UsedTokens {
-  /** Nonce → when its token ends, in order of use. */
+  /** End of each used token by nonce, in the order of use. */
   readonly #used = new Map<string, number>();
-  /** Ids of tokens for tools that were revoked → when the last of them has ended by itself. */
+  /** Revoked ids of tokens for tools, each with the end of its last token. */
   readonly #revoked = new Map<string, number>();
 
   /** Marks a nonce as used; false if it was used before or can't be remembered. */

@@ -11,7 +11,7 @@ import { toStatus } from "./status.ts";
 const health = "/grpc.health.v1.Health/";
 
 export class Draining {
-  /** Open connections, with the number of their streams. */
+  /** Open connections, each with the number of its streams. */
   readonly #sessions = new Map<ServerHttp2Session, number>();
   #begun = false;
 
@@ -37,7 +37,7 @@ export class Draining {
     return this.#sessions.size;
   }
 
-  /** Says goodbye to connections without a call now, and to the others after their last one. */
+  /** Sends goodbye to connections without a call now, and to the others after their last one. */
   begin(): void {
     this.#begun = true;
     for (const [session, streams] of this.#sessions) if (streams === 0) session.close();

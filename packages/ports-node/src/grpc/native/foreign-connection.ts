@@ -1,4 +1,4 @@
-/** A connection of grpc-js to a server that is none of ours, with TLS where the server has it. */
+/** Connection of grpc-js to a server outside of the project, with TLS if the server has it. */
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";

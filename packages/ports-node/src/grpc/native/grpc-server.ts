@@ -79,12 +79,12 @@ export class GrpcServer {
     this.#draining.begin();
   }
 
-  /** Ends the calls in progress, for their callers with a failure. */
+  /** Ends the calls in progress; their callers get a failure. */
   cut(): void {
     for (const call of this.#running) call.cut();
   }
 
-  /** Ends every connection when `written` resolves, and the server with it. */
+  /** Ends every connection, and the server, when `written` resolves. */
   async shutDown(written: () => Promise<void>): Promise<void> {
     const ended = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
     await written();

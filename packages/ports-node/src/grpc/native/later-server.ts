@@ -18,9 +18,9 @@ export interface ServerContext {
   readonly limits: GrpcLimits;
   /** Returns the credential that judges callers. */
   readonly credential: () => Credential;
-  /** Certificates, with which both sides prove who they are; undefined without TLS. */
+  /** Certificates by which both sides prove their names; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;
-  /** Where others reach this process, when that is not where it listens. */
+  /** Address at which others reach this process, if it is not the one it listens at. */
   readonly advertised?: Address | undefined;
 }
 

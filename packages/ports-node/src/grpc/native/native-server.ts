@@ -28,7 +28,7 @@ import { readAll, writeAll } from "./streams.ts";
 
 /** Call in progress at the server. */
 export interface RunningCall {
-  /** Ends the call for its handler, and for its caller with a failure. */
+  /** Ends the call for its handler; its caller gets a failure. */
   cut(): void;
 }
 
@@ -38,7 +38,7 @@ export interface NativeContext {
   readonly limits: GrpcLimits;
   /** Calls in progress, so that a closing server can wait for them. */
   readonly running: Set<RunningCall>;
-  /** Tells that a call of the peer was authorized by its handler. */
+  /** Notes that a handler authorized a call of the peer. */
   readonly onAuthorized: (peer: string) => void;
   /** Tells that a call was refused by the table of callers. */
   readonly onForbidden: (peer: string, why: string) => void;
@@ -145,7 +145,7 @@ function failStream(call: ServerWritableStream<Message, Prepared> | ServerDuplex
   call.emit("error", toStatus(failure));
 }
 
-/** Returns the refusal of a request that its caller may not send. */
+/** Returns the refusal of a request that the caller may not send; undefined: it may. */
 function deniedBy(check: RequestCheck, call: ServerUnaryCall<Message, Prepared>): Failure | undefined {
   const { caller, name } = provenOf(call.metadata);
   const what = caller === undefined ? undefined : check(call.request, caller, name);

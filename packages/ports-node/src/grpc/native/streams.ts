@@ -1,4 +1,4 @@
-/** gRPC object streams as async iterables, slowed down by their readers; shared by both sides. */
+/** Streams of gRPC as async iterables, slowed down by their readers; for both sides. */
 import type { Readable } from "node:stream";
 import { FailureError } from "@stamp/base";
 import { cancelledFailure } from "../failures.ts";

@@ -51,7 +51,7 @@ interface Found {
   readonly content: BlobContent;
 }
 
-/** How many tags a blob has is told to those who may read them. */
+/** Returns the blob as the caller may see it: the number of tags is for those who may read tags. */
 const shownTo = ({ access }: BlobExchange, blob: ListedBlobProperties): ListedBlobProperties =>
   access.may("t") ? blob : { ...blob, tagCount: 0 };
 

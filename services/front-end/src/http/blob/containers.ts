@@ -1,4 +1,4 @@
-/** Operations on an account's containers, and what is asked of the account itself. */
+/** Operations on an account's containers, and on the account itself. */
 import {
   badHeader,
   containerHeaders,
@@ -45,7 +45,7 @@ export async function listContainers(exchange: BlobExchange): Promise<Answer> {
   return respond(200, xml, utf8(body));
 }
 
-/** Public access that the request gives its container. */
+/** Returns the public access that the request sets. */
 export function publicAccessOf({ headers, account }: BlobExchange): Parsed<PublicAccess> {
   const access = parsePublicAccess(headers);
   if (!access.ok || access.value === "") return access;

@@ -32,7 +32,7 @@ export interface BlobExchange extends Exchange {
   readonly operation: BlobOperationName;
   /** Key of the content that the request writes; of what it reads, only one that it brings. */
   readonly key: ContentKey | undefined;
-  /** Key that it brings for the content of the blob that is copied from. */
+  /** Key that the request brings for the source's content. */
   readonly sourceKey: CustomerKey | undefined;
   /** Answer of `containerOfRequest` for this request. */
   readonly containerRow: Promise<Parsed<Container>> | undefined;
@@ -51,7 +51,7 @@ export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
 
 const isPublicFor = (needs: "blob" | "container", publicAccess: string): boolean => publicAccess === "container" || publicAccess === needs;
 
-/** The container of the request, by a read of its row that is sent now or later. */
+/** Returns the container of the request, by a read of its row that is sent now or later. */
 export const containerOfRequest = (exchange: BlobExchange): Promise<Parsed<Container>> => exchange.containerRow ?? readContainer(exchange);
 
 async function readContainer(exchange: BlobExchange): Promise<Parsed<Container>> {
@@ -115,7 +115,7 @@ const ofTags: ReadonlySet<BlobOperationName> = new Set(["GetBlobTags", "SetBlobT
 /** Reads that combine conditions, since 2013-08-15. */
 const combining: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobProperties"]);
 
-/** Returns the blob of the request and its conditions. */
+/** Returns the blob and the conditions of the request. */
 export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlob>> {
   const said = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
   const combines = behaves(exchange.version, "combinedConditions") || !combining.has(exchange.operation);

@@ -50,7 +50,7 @@ const writing: ReadonlySet<BlobOperationName> = new Set(writes);
 const served: ReadonlySet<BlobOperationName> = new Set([...onContainers, ...onPaths, ...writes, "DeleteBlob", "GetBlockList", "ListBlobs"]);
 const shows: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobProperties"]);
 
-/** Headers and parameters of these operations that name what files don't have. */
+/** Headers and parameters of these operations that have no meaning for files. */
 const missingHeaders = [
   "x-ms-tags",
   "x-ms-if-tags",

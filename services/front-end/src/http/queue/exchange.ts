@@ -16,6 +16,6 @@ export const addressOf = ({ target: { account, queue = "" } }: QueueExchange): Q
 /** True if the rows here are another stamp's, or become so: a look at them writes nothing. */
 export const isOfCopy = ({ account: { role } }: QueueExchange): boolean => role !== undefined && role.role !== "primary";
 
-/** The queue of the request, by a read of its row that is sent now or later. */
+/** Returns the queue of the request, by a read of its row that is sent now or later. */
 export const queueOfRequest = (exchange: QueueExchange): Promise<Parsed<LocatedQueue>> =>
   queuesOf(exchange).locate(addressOf(exchange), exchange.limits());

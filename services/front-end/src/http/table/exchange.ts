@@ -29,7 +29,7 @@ export const addressOf = (exchange: TableExchange): { account: string; table: st
   table: tableOf(exchange),
 });
 
-/** The table of the request, by a read of its row that is sent now or later. */
+/** Returns the table of the request, by a read of its row that is sent now or later. */
 export const locate = (exchange: TableExchange): Promise<Parsed<LocatedTable>> =>
   exchange.objects.tables.locate(addressOf(exchange), exchange.limits());
 

@@ -34,12 +34,12 @@ interface Named {
   readonly rows: readonly Row[];
 }
 
-/** Rows with places of the other stamp, the extents that have their bytes, and what vouches for them. */
+/** Rows with places of the other stamp, the extents of their bytes, and the handles that vouch for them. */
 interface SeededRows extends Pick<CopiedBatch, "extentIds" | "handles"> {
   readonly rows: readonly Row[];
 }
 
-/** Handles that go beside rows with places of the other stamp. */
+/** Handles that are sent with rows that have places of the other stamp. */
 export interface Vouched {
   readonly handles?: readonly DataHandle[];
 }
@@ -84,7 +84,7 @@ export class BlobLink implements ShippingLink, SeedLink {
   readonly #rows: RowsLink;
   readonly #options: BlobLinkOptions;
   readonly #copier: DataCopier;
-  /** Where the rows begin that were refused last for their places, in hexadecimal. */
+  /** PartitionNames whose rows were refused last for their places, in hexadecimal. */
   readonly #refused = new Set<string>();
   /** PartitionNames that were sent whole because bytes of a commit were gone. */
   sentWhole = 0;
@@ -117,7 +117,7 @@ export class BlobLink implements ShippingLink, SeedLink {
     return this.#holding((hold) => this.#seed(part, hold, limits));
   }
 
-  /** Bytes that the work copies are held at the other stamp until it ends. */
+  /** Runs work; the other stamp keeps the copied bytes until it ends. */
   async #holding<T>(work: (hold: PinHold) => Promise<T>): Promise<T> {
     const hold = this.#copier.hold();
     try {
@@ -194,7 +194,7 @@ export class BlobLink implements ShippingLink, SeedLink {
     return ok({ rows: rows.map(([key, value]) => [key, rowAtPeer(value, batch)] as const), extentIds, handles });
   }
 
-  /** `from`: where the rows begin. */
+  /** Notes an answer; `from`: key at which the rows begin. */
   #sent(from: Uint8Array, extentIds: ReadonlySet<number>, { doubtful }: PinHold, answer: Outcome<unknown>): Outcome<unknown> {
     const id = toHex(from);
     if (answer.ok || answer.failure.reason !== "badPlace") {
@@ -208,7 +208,7 @@ export class BlobLink implements ShippingLink, SeedLink {
     return answer;
   }
 
-  /** Sends the PartitionName as it is now: behind every commit of it that was read from the log. */
+  /** Sends the present rows of a PartitionName, which include all its commits read from the log. */
   async #sendWhole(name: Uint8Array, signal: AbortSignal): Promise<Outcome<unknown>> {
     const { epoch, nameOf, seedBytesPerSecondMax } = this.#options;
     const keys = { low: name, high: present(prefixEnd(name), "the end of a PartitionName") };
@@ -227,7 +227,7 @@ export class BlobLink implements ShippingLink, SeedLink {
 
 const sentHandles = (handles: ReadonlySet<DataHandle>): readonly DataHandle[] => [...handles].slice(-handlesMax);
 
-/** True if a row of the shipment refers to bytes, or can't be read, which fails when it is copied. */
+/** True if a row of the shipment refers to bytes, or is unreadable, which fails when it is copied. */
 const refersToBytes = ({ commits }: Shipment): boolean =>
   commits.some(({ writes }) =>
     writes.some((write) => {

@@ -55,7 +55,7 @@ export class ByteGate {
   }
 }
 
-/** Gates by the name of the other stamp: one that does not answer stops no copies to the others. */
+/** Gates by the name of the other stamp: a silent stamp stops no copies to others. */
 export class ByteGates {
   readonly #bytesMax: number;
   /** Bounded by the number of stamps that have had a copy of an account of this stamp. */

@@ -7,13 +7,13 @@
 import type { Place } from "@stamp/objects";
 import type { DataHandle } from "./data-handles.ts";
 
-/** Bytes of this stamp, and where they are at the other one. */
+/** Bytes of this stamp, with their place at the other one. */
 export interface Copied {
-  /** PartitionName that they were copied for, in hexadecimal. */
+  /** PartitionName that the bytes were copied for, in hexadecimal. */
   readonly name: string;
   readonly from: Place;
   readonly to: Place;
-  /** Vouches at the other stamp for the bytes; undefined: that stamp's release gives none. */
+  /** Handle that vouches for the bytes at the other stamp; undefined: that stamp's release gives none. */
   readonly handle?: DataHandle | undefined;
 }
 
@@ -108,7 +108,7 @@ export class CopiedPlaces {
     this.#count = kept.length;
   }
 
-  /** Forgets what lies in extents of the other stamp. */
+  /** Forgets bytes in these extents of the other stamp. */
   forget(extentIds: ReadonlySet<number>): void {
     for (const [extentId, copied] of this.#byExtent) {
       const kept = copied.filter(({ to }) => !extentIds.has(to.extentId));
@@ -127,7 +127,7 @@ export class CopiedPlaces {
   }
 }
 
-/** Returns where the bytes of a place are at the other stamp. */
+/** Returns the place that the bytes have at the other stamp. */
 export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Pick<Copied, "from" | "to">): Place => ({
   extentId: to.extentId,
   offsetBytes: to.offsetBytes + offsetBytes - from.offsetBytes,

@@ -52,11 +52,11 @@ export interface CopierOptions {
 export interface CopiedBatch {
   readonly placeFor: (place: Place) => Place;
   readonly extentIds: ReadonlySet<number>;
-  /** Vouch at the other stamp for all these bytes. */
+  /** Handles that vouch for all these bytes at the other stamp. */
   readonly handles: ReadonlySet<DataHandle>;
 }
 
-/** `gone`: a place whose extent has left this stamp's blob data. The row that refers to it is not the newest one. */
+/** Copy that failed. `gone`: the place's extent has left this stamp's blob data, so its row is not the newest one. */
 export type NotCopied = Failed | { readonly ok: false; readonly gone: Pick<Place, "extentId"> };
 export type CopyResult = Outcome<CopiedBatch> | NotCopied;
 
@@ -77,7 +77,7 @@ interface Batch {
   readonly id: string;
   readonly copied: CopiedPlaces;
   readonly extentIds: Set<number>;
-  /** Extents of the other stamp that have bytes of pieces of this batch. */
+  /** Extents of the other stamp that hold pieces of this batch. */
   readonly newIds: Set<number>;
   readonly handles: Set<DataHandle>;
   readonly signal: AbortSignal;
@@ -86,7 +86,7 @@ interface Batch {
 
 export interface CopyLimits {
   readonly signal: AbortSignal;
-  /** Keeps what is copied at the other stamp until the rows are applied. */
+  /** Hold that keeps the copied bytes at the other stamp until the rows are applied. */
   readonly hold: PinHold;
   /** True if the rows are a piece of a PartitionName that is larger than a part. */
   readonly isPiece?: boolean;
@@ -117,12 +117,12 @@ export class DataCopier {
     this.#known = new CopiedPlaces(options.placesMax ?? placesDefault, options.places);
   }
 
-  /** Returns what holds the bytes of copies until it is ended. */
+  /** Returns a hold that keeps the bytes of copies until it is ended. */
   hold(): PinHold {
     return new PinHold(this.#world, this.#link, (extentIds) => this.forget(extentIds));
   }
 
-  /** Copies what these rows of one PartitionName refer to. */
+  /** Copies the bytes that these rows of one PartitionName refer to. */
   async copy(name: Uint8Array, rows: Iterable<Uint8Array>, { signal, hold, isPiece, bytesPerSecondMax }: CopyLimits): Promise<CopyResult> {
     const places: Place[] = [];
     for (const row of rows) {
@@ -151,7 +151,7 @@ export class DataCopier {
     return hold.failure ?? ok({ placeFor: (place) => placeIn(batch, place), extentIds: batch.extentIds, handles: batch.handles });
   }
 
-  /** Forgets what lies in these extents of the other stamp: it has refused a row that refers to them. */
+  /** Forgets bytes in these extents of the other stamp, which has refused a row that refers to them. */
   forget(extentIds: ReadonlySet<number>): void {
     this.#known.forget(extentIds);
     for (const known of this.#pieces.values()) known.forget(extentIds);
@@ -182,7 +182,7 @@ export class DataCopier {
     this.#pieces.delete(id);
   }
 
-  /** Runs of places that are not known to be at the other stamp; takes note of those that are. */
+  /** Returns the runs of places that are not known to be at the other stamp, and notes the others. */
   #missing(batch: Batch, places: readonly Place[]): readonly Run[] {
     const absent: Place[] = [];
     for (const place of places) {
@@ -242,7 +242,7 @@ export class DataCopier {
     }
   }
 
-  /** Waits for the turn of these bytes among all that are copied at a bounded rate. */
+  /** Waits for the turn of these bytes at the bounded rate. */
   async #paced(bytes: number, bytesPerSecondMax: number, signal: AbortSignal): Promise<void> {
     const nowMs = this.#world.clock.monotonicMs();
     const beginMs = Math.max(nowMs, this.#pacedUntilMs);
@@ -269,7 +269,7 @@ export class DataCopier {
   }
 }
 
-/** Returns the row with the places of the other stamp. */
+/** Returns the row with places of the other stamp. */
 export function rowAtPeer(row: Uint8Array, { placeFor }: CopiedBatch): Uint8Array {
   const mapped = withPlaces(row, placeFor);
   if (!mapped.ok) throw new FailureError(mapped.failure);
@@ -284,7 +284,7 @@ function placeIn({ copied, id }: Batch, place: Place): Place {
 
 const sizeOf = (piece: readonly Run[]): number => piece.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
 
-/** Returns the places in order, without doubles and without those that lie in the one before. */
+/** Returns the places in order, without those that lie in another one. */
 function runsOf(places: readonly Place[]): readonly Run[] {
   const inOrder = [...places].sort((a, b) => a.extentId - b.extentId || a.offsetBytes - b.offsetBytes || b.lengthBytes - a.lengthBytes);
   const runs: Run[] = [];

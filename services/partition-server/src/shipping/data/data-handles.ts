@@ -140,7 +140,7 @@ async function merged(runs: readonly (readonly DataHandle[])[], turns: Turns): P
   return both;
 }
 
-/** Returns true if the bytes of `inner` are among those of `outer`. */
+/** True if the bytes of `inner` are among those of `outer`. */
 const liesIn = (inner: WrittenPlace, outer: WrittenPlace): boolean =>
   inner.extentId === outer.extentId &&
   inner.offsetBytes >= outer.offsetBytes &&

@@ -33,7 +33,7 @@ export class FreshBytes {
     return this.#bytes;
   }
 
-  /** Returns true if it keeps `bytes` themselves, which the caller never changes then. */
+  /** Keeps bytes; true: it keeps `bytes` itself, which the caller must not change. */
   keep(at: At, bytes: Uint8Array): boolean {
     this.forget(at);
     if (bytes.length < keptFrom) return false;

@@ -10,13 +10,13 @@ import { sleep, type World } from "@stamp/ports";
 /** Bytes of one PartitionName at the other stamp. */
 export interface PinnedBytes {
   readonly name: Uint8Array;
-  /** Extents of the other stamp; the set grows while the bytes are copied. */
+  /** Extents of the bytes at the other stamp; the set grows while they are copied. */
   readonly extentIds: ReadonlySet<number>;
   /** Extents with bytes to which no row there refers yet. */
   readonly newIds: ReadonlySet<number>;
 }
 
-/** Calls that pin extents at the other stamp, so that it keeps bytes to which no row refers yet. */
+/** Calls that pin extents at the other stamp, so that it keeps bytes without a reference. */
 export interface PinLink {
   /** Returns the extents that are gone. */
   pinData(
@@ -43,7 +43,7 @@ export class PinHold {
   #failure: Failed | undefined;
   readonly #doubtful = new Set<number>();
 
-  /** `onGone`: runs for extents that the other stamp has given back. */
+  /** `onGone`: called with extents that the other stamp has given back. */
   constructor(world: World, link: PinLink, onGone: (extentIds: ReadonlySet<number>) => void) {
     this.#world = world;
     this.#link = link;
@@ -67,7 +67,7 @@ export class PinHold {
     this.#held.add(held);
   }
 
-  /** The other stamp has pinned bytes for so long, in milliseconds. */
+  /** Notes that the other stamp pins bytes for this time, in milliseconds. */
   pinned(termMs: number): void {
     if (this.#stop.signal.aborted) return;
     this.#renewing ??= this.#renew(termMs / renewalsPerTerm);

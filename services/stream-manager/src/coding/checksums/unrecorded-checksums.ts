@@ -39,7 +39,7 @@ export class UnrecordedChecksums {
   readonly #term: Term;
   readonly #parts: Parts;
   readonly #extents: Rounds<ExtentRecord>;
-  /** Extents that could not be compared, with the time until which they rest. */
+  /** Extents that could not be compared, with the end of their rest. */
   readonly #rests = new Map<ExtentId, number>();
   #isAtWork = false;
 
@@ -91,7 +91,7 @@ export class UnrecordedChecksums {
     logger.error("the fragments of an extent do not give its checksum, whichever one is left out", { extent: extent.id, why });
   }
 
-  /** `leftOut`: index of a fragment that is not read. */
+  /** Verifies an extent; `leftOut`: index of a fragment that is not read. */
   #verify({ coded, ...extent }: Coded, leftOut: number | undefined): Promise<Outcome<readonly number[] | undefined>> {
     const { steps } = this.#parts;
     const named = coded.fragments.flatMap((place, index) => (index === leftOut ? [] : [steps.target(place, index, place.version)]));
@@ -99,7 +99,7 @@ export class UnrecordedChecksums {
     return steps.verify({ ...extent, coded }, coded.profile, verifier, named);
   }
 
-  /** `wrong`: index of a fragment that is not what the checksums say. */
+  /** Records checksums; `wrong`: index of a fragment that does not fit them. */
   async #record(extent: Coded, checksums: readonly number[] | undefined, wrong?: number): Promise<void> {
     const { ended, ledger, state, world } = this.#term;
     if (checksums === undefined || ended.aborted) return;

@@ -61,7 +61,7 @@ interface SourceElsewhere {
 const reading: ReadonlySet<string> = new Set<BlobOperationName>(["GetBlob"]);
 const readingTags: ReadonlySet<string> = new Set<BlobOperationName>(["GetBlobTags"]);
 
-/** Whether the copy gets the tags of its source. */
+/** True if the copy gets the tags of its source. */
 export function copiesTags(headers: HttpHeaders): Parsed<boolean> {
   const name = "x-ms-copy-source-tag-option";
   const option = headers[name]?.toUpperCase() ?? "REPLACE";
@@ -110,7 +110,7 @@ const challengedSince = "2019-12-12";
 const challenge = ({ operation, version }: BlobExchange, error: RestError): RestError =>
   error.status === 404 && operation !== "CopyBlob" && version >= challengedSince ? restError("NoAuthenticationInformation") : error;
 
-/** The source as a request of its own, let in or not. */
+/** Returns the source as a request of its own, if it is let in. */
 async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target: Target): Promise<Parsed<BlobExchange>> {
   const bearer = exchange.headers["x-ms-copy-source-authorization"];
   const byKey = exchange.operation === "CopyBlob" && exchange.access.by === "key" && target.account === exchange.target.account;
@@ -252,14 +252,14 @@ export async function readSourceParts(exchange: BlobExchange, source: CopySource
   return parsed({ blob, parts: parts.value.parts, isWhole: parts.value.next === undefined });
 }
 
-/** Elsewhere they have to be asked for, and whoever asks needs a right to them. */
+/** Reads the tags of a source. Elsewhere they are asked for, which needs a right to them. */
 export async function readSourceTags(exchange: BlobExchange, source: CopySource, blob: Blob): Promise<Parsed<Record<string, string>>> {
   if (source.kind === "here") return parsed({ ...blob.tags });
   const tags = await exchange.objects.parts.foreignSources.tags(source.source, source.headers, foreignLimits(exchange));
   return tags.ok ? parsed({ ...tags.value }) : tags;
 }
 
-/** Returns the source with the condition that its content is still the one with this ETag. */
+/** Returns the source with the condition that its content still has this ETag. */
 export function unchanged(source: CopySource, { etag }: Blob): CopySource {
   if (source.kind === "here") return { ...source, conditions: { ifMatch: etag } };
   return etag === "" ? source : { ...source, headers: { ...source.headers, "if-match": etag } };

@@ -57,7 +57,7 @@ interface Copy {
 }
 type StartInit = Extract<OperationKind, { case: "startCopy" }>["value"] & { readonly name: LocatedBlob };
 
-/** Source and destination as the request names them, and what is made of them. */
+/** Reads source and destination from the request, and makes the state of the copy. */
 async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   const { headers, objects, request } = exchange;
   const asked = allParsed({
@@ -109,7 +109,7 @@ function rehydrates({ operation }: BlobExchange, source: CopySource, to: Located
   return name.account !== to.account || name.container !== to.container || name.blob !== to.blob;
 }
 
-/** Conditions of the destination have a code of their own in Copy Blob; not in Copy Blob From URL. */
+/** Returns the error with the code that Copy Blob has for a condition of the destination. */
 const ofTarget = ({ operation }: BlobExchange, error: RestError): RestError =>
   operation === "CopyBlob" && error.code === "ConditionNotMet" && error.status === 412 ? restError("TargetConditionNotMet") : error;
 

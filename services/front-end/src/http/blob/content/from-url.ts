@@ -1,4 +1,4 @@
-/** Put Block, Append Block, Put Page and Put Blob whose bytes are those of another blob. */
+/** Put Block, Append Block, Put Page and Put Blob with the bytes of another blob. */
 import {
   allParsed,
   type ByteRange,
@@ -157,7 +157,7 @@ export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
   return respond(201, { ...shown, "x-ms-blob-sequence-number": String(put.value.sequenceNumber) });
 }
 
-/** Properties of the source go along unless the request says otherwise, or has its own. */
+/** Puts a blob from a URL. It gets the source's properties, unless the request says otherwise or sets its own. */
 export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
   if (headers["x-ms-blob-type"] !== "BlockBlob") return badHeader("x-ms-blob-type", headers["x-ms-blob-type"] ?? "", "BlockBlob.");

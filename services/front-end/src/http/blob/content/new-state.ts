@@ -1,4 +1,4 @@
-/** State that a request sets on the blob that it makes: tags, tier, immutability policy, legal hold. */
+/** Tags, tier, immutability policy and legal hold that a request sets on a new blob. */
 import { type Parsed, parsed, parseNewBlobState } from "@stamp/azure-rest";
 import { toWire } from "@stamp/wire";
 import type { BlobExchange } from "../exchange.ts";

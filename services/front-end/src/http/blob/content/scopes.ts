@@ -6,7 +6,7 @@ import { type BlobOperationName, badHeader, type Parsed, parsed, parseScope, rej
 import type { Answer } from "../../exchange.ts";
 import { type BlobExchange, blobOfRequest, containerOfRequest } from "../exchange.ts";
 
-/** Writes whose content takes the place of what is there, or is put beside it. */
+/** Writes whose content replaces the present one, or is put beside it. */
 const replacing: ReadonlySet<BlobOperationName> = new Set([
   "PutBlob",
   "PutBlobFromUrl",
@@ -21,7 +21,7 @@ const extending: ReadonlySet<BlobOperationName> = new Set(["AppendBlock", "Appen
 /** Writes without content that may name a scope. */
 const beside: ReadonlySet<BlobOperationName> = new Set(["SetBlobMetadata", "SnapshotBlob"]);
 
-/** The request with the key of its content, and with its container's row where that was read. */
+/** Returns the request with the key of its content, and with the container's row if that was read. */
 export async function withKey(exchange: BlobExchange): Promise<Parsed<BlobExchange>> {
   const { operation, access, target, objects } = exchange;
   if (!replacing.has(operation) && !extending.has(operation) && !beside.has(operation)) return parsed(exchange);
@@ -48,7 +48,7 @@ export async function withKey(exchange: BlobExchange): Promise<Parsed<BlobExchan
 
 const refused = (scope: string | undefined, reason: string): Parsed<never> => badHeader("x-ms-encryption-scope", scope ?? "", reason);
 
-/** Looks at the blob before it is changed, if the account has scopes and the blob may be under one. */
+/** Reads the blob before a change, if the account has scopes and the blob may be under one. */
 async function withFoundKey(exchange: BlobExchange): Promise<Parsed<BlobExchange>> {
   const { account, objects, operation, target } = exchange;
   const scopes = [...account.encryptionScopes.values()];

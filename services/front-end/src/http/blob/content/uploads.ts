@@ -94,7 +94,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   return respond(201, received.value.crc64 === undefined ? result : { ...result, "x-ms-content-crc64": crc64Text(received.value.crc64) });
 }
 
-/** Leaves Content-MD5 out if the request has x-ms-blob-content-md5, which takes its place in Put Blob. */
+/** Leaves Content-MD5 out if Put Blob has x-ms-blob-content-md5, which replaces it. */
 function withoutContentMd5(headers: HttpHeaders): HttpHeaders {
   if (headers["x-ms-blob-content-md5"] === undefined) return headers;
   const { "content-md5": _, ...others } = headers;
@@ -138,7 +138,7 @@ export interface CheckedBody {
   readonly digests: ResponseHeaders;
 }
 
-/** The body of a write of blocks or pages, as long as it says and with the checksum that it says. */
+/** Receives the body of a write of blocks or pages, and checks its length and checksum. */
 export async function receiveChecked(
   exchange: Pick<BlobExchange, "objects" | "request" | "version" | "key" | "cause">,
   name: LocatedBlob,
