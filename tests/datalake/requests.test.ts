@@ -152,3 +152,25 @@ test("dfs requests: the list of a file has the file alone", async () => {
   }
   assert.equal(await ask("GET /listed?resource=filesystem&recursive=false&directory=d/f/g"), "404 PathNotFound");
 });
+
+test("dfs requests: properties of a path are replaced, those of its content each alone, under conditions", async () => {
+  assert.equal(await ask("PUT /described?resource=filesystem"), "201");
+  assert.equal(await ask("PUT /described/d/f?resource=file", { "x-ms-properties": "a=eA==,b=eQ==", "x-ms-content-type": "text/a" }), "201");
+  const shown = async (path: string): Promise<(string | null)[]> => {
+    const { headers } = await clients.raw("HEAD", `/described/${path}`, { headers: { "x-ms-version": "2025-05-05" } });
+    return ["x-ms-properties", "content-type", "content-language"].map((name) => headers.get(name));
+  };
+  const set = (path: string, headers: Record<string, string>) => ask(`PATCH /described/${path}?action=setProperties`, headers);
+  assert.equal(await set("d/f", { "x-ms-properties": "b=eg==" }), "200");
+  assert.deepEqual(await shown("d/f"), ["b=eg==", "text/a", null]);
+  assert.equal(await set("d/f", { "x-ms-content-language": "de" }), "200");
+  assert.deepEqual(await shown("d/f"), ["b=eg==", "text/a", "de"]);
+  assert.equal(await set("d", { "x-ms-properties": "of=ZA==" }), "200");
+  assert.equal((await shown("d"))[0], "of=ZA==");
+  for (const headers of [{ "x-ms-properties": "c=eg==" }, { "x-ms-content-language": "en" }])
+    assert.equal(await set("d/f", { ...headers, "if-match": '"0x8000000000000FF"' } as Record<string, string>), "412 ConditionNotMet");
+  assert.equal(await set("d/f", {}), "400 MissingRequiredHeader");
+  assert.equal(await set("d/f", { "x-ms-properties": "c=eg==", "x-ms-content-language": "en" }), "501 NotImplemented");
+  assert.equal(await set("gone", { "x-ms-properties": "c=eg==" }), "404 PathNotFound");
+  assert.deepEqual(await shown("d/f"), ["b=eg==", "text/a", "de"]);
+});

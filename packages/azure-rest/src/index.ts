@@ -111,7 +111,7 @@ export { blobPathAuthorization, dataLakeAuthorizationOf, pathOperationOf } from 
 export { dataLakeError, dataLakeErrorJson } from "./dfs/errors.ts";
 export { changedPathsJson, type FailedPath, filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
 export { type DataLakeOperationName, dataLakeOperationNames } from "./dfs/operation-rows.ts";
-export { isDataLakeRequest } from "./dfs/operations.ts";
+export { asksForXml, isDataLakeRequest } from "./dfs/operations.ts";
 export type { ContentHeaders, Ownership } from "./dfs/path-headers.ts";
 export { type PathProperties, propertiesText } from "./dfs/properties.ts";
 export { type DataLakeRequest, type DataLakeRequests, parseDataLake, type RecursiveChange } from "./dfs/requests.ts";

@@ -32,12 +32,14 @@ test("dfs door: what only this service has is its own, what both have and what o
     "POST /fs/a",
     "HEAD /fs/a?action=getStatus",
     "HEAD /fs/",
+    "HEAD /fs/a",
   ];
   for (const request of own) assert.equal(isOwn(request), true, request);
   assert.equal(isOwn("PUT /fs/a", source), true);
   assert.equal(isOwn("PUT /fs/a?action=append", { "x-http-method-override": "PATCH" }), true);
-  const others = ["GET /fs/a", "HEAD /fs/a", "PUT /fs/a", "PUT /fs?restype=container", "DELETE /fs?restype=container", "GET /?comp=list"];
+  const others = ["GET /fs/a", "HEAD /fs", "PUT /fs/a", "PUT /fs?restype=container", "DELETE /fs?restype=container", "GET /?comp=list"];
   for (const request of [...others, "PUT /fs/a?comp=metadata", "PUT /fs/a?comp=lease"]) assert.equal(isOwn(request), false, request);
+  assert.equal(isOwn("HEAD /fs/a", { accept: "application/xml" }), false);
 });
 
 test("dfs door: letters and roles that operations need", () => {

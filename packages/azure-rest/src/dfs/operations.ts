@@ -93,19 +93,25 @@ function unrecognized(candidates: readonly Row[], given: ReadonlyMap<string, str
   return badQuery(name, value, "It does not go together with the other parameters.");
 }
 
+/** Clients of the Blob service ask for XML, and know its names of errors only. */
+export const asksForXml = ({ accept }: HttpHeaders): boolean => accept?.includes("xml") === true;
+
 /** Parameters of the Blob service that name a state of a blob, or a deletion of one. */
 const ofStates = ["snapshot", "versionid", "deletetype"] as const;
 
 /**
  * True for a request that only this service has, at a door that serves the Blob service's requests on the same files, too: clients of one
- * endpoint ask there for both. What both have (a file is read, its properties are asked for) is the Blob service's.
+ * endpoint ask there for both. What both have is the Blob service's, but for properties that are asked for without naming XML: this service
+ * shows those of users in another header.
  */
 export function isDataLakeRequest(method: string, resource: DataLakeResource, query: Query, headers: HttpHeaders): boolean {
   if (query.has("restype") || query.has("comp")) return false;
   // A deletion of a snapshot or a version, or of the snapshots only, must not delete the file.
   if (ofStates.some((name) => query.has(name)) || headers["x-ms-delete-snapshots"]?.toLowerCase() === "only") return false;
   const own = query.has("resource") || query.has("action") || headers[renameSource] !== undefined;
-  if (own || method === "PATCH" || method === "DELETE" || method === "POST" || headers[overriding] !== undefined) return true;
+  const asksForProperties = method === "HEAD" && resource.path !== undefined && !asksForXml(headers);
+  if (own || asksForProperties || method === "PATCH" || method === "DELETE" || method === "POST" || headers[overriding] !== undefined)
+    return true;
   // The root directory is no blob.
   return resource.path === "";
 }

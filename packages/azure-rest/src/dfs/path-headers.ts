@@ -5,7 +5,7 @@ import { type ExpiryHeaders, parseExpiry } from "../blob/state-headers.ts";
 import { canonicalGuid, type HttpHeaders, parseDigest } from "../headers.ts";
 import { badHeader, type Parsed, parsed, type RestError, rejected } from "../rest-error.ts";
 import { parseQuery, type Query } from "../target.ts";
-import { type AccessLists, canonicalId, isId, parseLists } from "./access/access-list.ts";
+import { type AskedLists, canonicalId, isId, parseAskedLists } from "./access/access-list.ts";
 import { type Mode, parsePermissions } from "./access/rights.ts";
 import { renameSource } from "./operation-rows.ts";
 import { valueIn } from "./operations.ts";
@@ -47,7 +47,7 @@ export interface Ownership {
   readonly owner: string | undefined;
   readonly group: string | undefined;
   readonly permissions: Mode | undefined;
-  readonly lists: AccessLists | undefined;
+  readonly lists: AskedLists | undefined;
 }
 
 export function parseOwnership(headers: HttpHeaders): Parsed<Ownership> {
@@ -62,7 +62,7 @@ export function parseOwnership(headers: HttpHeaders): Parsed<Ownership> {
     return badHeader("x-ms-permissions", mode, "It excludes x-ms-acl, which has these rights, too.");
   const permissions = mode === undefined ? parsed(undefined) : parsePermissions(mode);
   if (!permissions.ok) return permissions;
-  const lists = acl === undefined ? parsed(undefined) : parseLists(acl);
+  const lists = acl === undefined ? parsed(undefined) : parseAskedLists(acl);
   if (!lists.ok) return lists;
   const canonical = (id: string | undefined): string | undefined => (id === undefined ? undefined : canonicalId(id));
   return parsed({ owner: canonical(owner), group: canonical(group), permissions: permissions.value, lists: lists.value });

@@ -12,7 +12,15 @@ import { type ConditionHeaders, parseConditions } from "../conditions.ts";
 import { type ByteRange, type HttpHeaders, parseBoolean, parseContentLength, parseDigest, parseRange } from "../headers.ts";
 import { allParsed, badHeader, badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { Query } from "../target.ts";
-import { type AccessEntry, type AccessLists, type EntryName, parseEntries, parseEntryNames, parseLists } from "./access/access-list.ts";
+import {
+  type AccessEntry,
+  type AccessLists,
+  type EntryName,
+  hasDefaults,
+  parseEntries,
+  parseEntryNames,
+  parseLists,
+} from "./access/access-list.ts";
 import { type Mode, parseRights, parseUmask } from "./access/rights.ts";
 import { checkDataLakeRequest } from "./check-request.ts";
 import type { DataLakeOperationName } from "./operation-rows.ts";
@@ -190,7 +198,8 @@ function createFile(asked: Asked): Parsed<DataLakeRequests["CreateFile"]> {
   if (!file.ok) return file;
   const expiry = parseNewExpiry(asked.headers);
   if (!expiry.ok) return expiry;
-  if (file.value.ownership.lists?.defaults) return badHeader("x-ms-acl", asked.headers["x-ms-acl"] ?? "", "A file has no default list.");
+  const { lists } = file.value.ownership;
+  if (lists && hasDefaults(lists)) return badHeader("x-ms-acl", asked.headers["x-ms-acl"] ?? "", "A file has no default list.");
   return parsed({ ...file.value, expiry: expiry.value });
 }
 

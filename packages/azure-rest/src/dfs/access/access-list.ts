@@ -165,16 +165,28 @@ const isEmpty = ({ owner, group, other, users, groups }: Draft): boolean =>
   owner === undefined && group === undefined && other === undefined && users.size + groups.size === 0;
 
 /** Fills in what the draft lacks: from the other list, and the mask from what it limits. */
+function filled({ owner, group: own, other, users, groups, mask }: Draft, filling: Omit<Mode, "sticky">): AccessList {
+  const group = own ?? filling.group;
+  const union = [group, ...users.values(), ...groups.values()].reduce((all, rights) => all | rights);
+  const isNamed = users.size + groups.size > 0;
+  return {
+    owner: owner ?? filling.owner,
+    users,
+    group,
+    groups,
+    mask: mask ?? (isNamed ? union : undefined),
+    other: other ?? filling.other,
+  };
+}
+
 function finished(draft: Draft, filling: AccessList | undefined, text: string): Parsed<AccessList> {
-  const { owner = filling?.owner, group = filling?.group, other = filling?.other, users, groups } = draft;
+  const { owner = filling?.owner, group = filling?.group, other = filling?.other } = draft;
   if (owner === undefined || group === undefined || other === undefined) {
     return bad(text, "An access list has the entries user::, group:: and other::, each with rights.");
   }
-  const named = users.size + groups.size;
-  const union = [group, ...users.values(), ...groups.values()].reduce((all, rights) => all | rights);
-  const mask = draft.mask ?? (named > 0 ? union : undefined);
-  if (3 + named + (mask === undefined ? 0 : 1) > entriesMax) return bad(text, `More than ${entriesMax} entries.`);
-  return parsed({ owner, users, group, groups, mask, other });
+  const list = filled(draft, { owner, group, other });
+  const entries = 3 + list.users.size + list.groups.size + (list.mask === undefined ? 0 : 1);
+  return entries > entriesMax ? bad(text, `More than ${entriesMax} entries.`) : parsed(list);
 }
 
 /** Changes entries of both lists; those without rights are removed. */
@@ -208,7 +220,39 @@ export const withoutEntries = (lists: AccessLists, names: readonly EntryName[]):
     names.map(keyOf).join(","),
   );
 
-/** Parses a whole value of `x-ms-acl`, which replaces the lists of a path. What a default list lacks is that of the access list. */
+/** Entries that replace those of a path. */
+export type AskedLists = readonly AccessEntry[];
+
+const draftsOf = (asked: AskedLists) => {
+  const drafts = { access: draftOf(undefined), default: draftOf(undefined) };
+  for (const entry of asked) put(drafts[entry.scope], entry, entry.rights);
+  return drafts;
+};
+
+/** Parses a value of `x-ms-acl` that may leave to the path what `replacedLists` takes from there. */
+export function parseAskedLists(text: string): Parsed<AskedLists> {
+  const entries = parseEntries(text);
+  if (!entries.ok) return entries;
+  for (const draft of Object.values(draftsOf(entries.value))) {
+    const list = finished(draft, rootLists.access, text);
+    if (!list.ok) return list;
+  }
+  return entries;
+}
+
+export const hasDefaults = (asked: AskedLists): boolean => asked.some(({ scope }) => scope === "default");
+
+/**
+ * Returns lists with these entries in place of those of `held`. What the access list lacks of owner, owning group and others stays, and all of
+ * it if no entry is for it. A default list takes what it lacks from the access list; without an entry for it there is none.
+ */
+export function replacedLists(held: AccessLists, asked: AskedLists): AccessLists {
+  const drafts = draftsOf(asked);
+  const access = asked.some(({ scope }) => scope === "access") ? filled(drafts.access, held.access) : held.access;
+  return { access, defaults: hasDefaults(asked) ? filled(drafts.default, access) : undefined };
+}
+
+/** Parses both lists as they are kept: the access list is whole. What a default list lacks is that of the access list. */
 export function parseLists(text: string): Parsed<AccessLists> {
   const entries = parseEntries(text);
   return entries.ok ? changed(undefined, entries.value, text) : entries;

@@ -9,6 +9,7 @@ import {
   isExtended,
   listsText,
   modeOf,
+  parseAskedLists,
   parseEntries,
   parseEntryNames,
   parseLists,
@@ -265,7 +266,7 @@ test("new paths: the umask without a default list, the permissions within a defa
     shown("file", lists("user::rwx,group::rwx,other::rwx,default:other::rwx").defaults, asked("0750")),
     "rwxr-x--- user::rwx,group::r-x,other::---",
   );
-  const own = { ...asked("1700", "0777"), lists: lists("user::r--,group::r--,other::r--") };
+  const own = { ...asked("1700", "0777"), lists: okOf(parseAskedLists("user::r--,group::r--,other::r--")) };
   assert.equal(shown("directory", parent, own), "r--r--r-T user::r--,group::r--,other::r--");
 });
 

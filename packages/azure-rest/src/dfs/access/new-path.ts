@@ -5,15 +5,15 @@
  * Sources: "Path - Create" (`x-ms-permissions`, `x-ms-umask` and their defaults), "Access control lists in Azure Data Lake Storage" (a
  * default list makes the umask void). That permissions limit what a default list gives is POSIX 1003.1e; the reference is silent.
  */
-import type { AccessList, AccessLists } from "./access-list.ts";
-import { plainList } from "./access-list.ts";
+import type { AccessList, AccessLists, AskedLists } from "./access-list.ts";
+import { plainList, replacedLists } from "./access-list.ts";
 import { allRights, defaultUmask, type Mode, maskedBy, readRight, writeRight } from "./rights.ts";
 
 /** Access control that a request asks for; undefined: it does not name this one. */
 export interface AskedAccess {
   readonly permissions?: Mode | undefined;
   readonly umask?: Mode | undefined;
-  readonly lists?: AccessLists | undefined;
+  readonly lists?: AskedLists | undefined;
 }
 
 export interface NewAccess {
@@ -31,7 +31,10 @@ export const defaultPermissions = (kind: "file" | "directory"): Mode => (kind ==
 export function accessOfNew(kind: "file" | "directory", parentDefaults: AccessList | undefined, asked: AskedAccess = {}): NewAccess {
   const permissions = asked.permissions ?? defaultPermissions(kind);
   const { sticky } = permissions;
-  if (asked.lists) return { lists: asked.lists, sticky };
+  if (asked.lists) {
+    const { lists } = accessOfNew(kind, parentDefaults, { permissions: asked.permissions, umask: asked.umask });
+    return { lists: replacedLists(lists, asked.lists), sticky };
+  }
   if (!parentDefaults) {
     return { lists: { access: plainList(maskedBy(permissions, asked.umask ?? defaultUmask)), defaults: undefined }, sticky };
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { entriesMax, listsText, parseLists } from "./access-list.ts";
+import { entriesMax, listsText, parseAskedLists, parseLists } from "./access-list.ts";
 import { changedPathAccess, newPathAccess, type PathAccess, parsePathAccess, pathAccessText, permissionsText } from "./path-access.ts";
 import { parsePermissions } from "./rights.ts";
 
@@ -51,9 +51,28 @@ test("path access: a change keeps what it does not name; a mode sets the sticky 
   assert.deepEqual([moded.owner, moded.sticky, permissionsText(moded)], ["me", false, "rwx--x---+"]);
   assert.deepEqual(moded.lists.defaults, held.lists.defaults);
   const listed = okOf(
-    changedPathAccess("directory", held, { ...nothing, owner: "you", lists: okOf(parseLists("user::r--,group::---,other::---")) }),
+    changedPathAccess("directory", held, { ...nothing, owner: "you", lists: okOf(parseAskedLists("user::r--,group::---,other::---")) }),
   );
   assert.deepEqual([listed.owner, listed.group, listed.sticky, permissionsText(listed)], ["you", "us", true, "r-------T"]);
-  const forFile = okOf(parseLists("user::r--,group::---,other::---,default:user::rwx,default:group::---,default:other::---"));
+  const forFile = okOf(parseAskedLists("user::r--,group::---,other::---,default:user::rwx,default:group::---,default:other::---"));
   assert.equal(changedPathAccess("file", held, { ...nothing, lists: forFile }).ok, false);
+});
+
+test("path access: lists that a request gives in part take from the path what they lack, as Hadoop's driver sends them", () => {
+  const named = okOf(parsePathAccess("directory", "me,us,-,user::rwx,user:you:rwx,group::r-x,mask::rwx,other::---"));
+  const plain = okOf(parsePathAccess("directory", "me,us,-,user::rwx,group::r-x,other::--x"));
+  const after = (held: PathAccess, text: string): string =>
+    listsText(okOf(changedPathAccess("directory", held, { ...nothing, lists: okOf(parseAskedLists(text)) })).lists);
+  assert.equal(after(plain, "mask::--x"), "user::rwx,group::r-x,mask::--x,other::--x");
+  assert.equal(after(named, "user:they:r--,group::---"), "user::rwx,user:they:r--,group::---,mask::r--,other::---");
+  const kept = "user::rwx,user:you:rwx,group::r-x,mask::rwx,other::---";
+  const defaults = "default:user::rwx,default:user:they:rwx,default:group::r-x,default:mask::rwx,default:other::---";
+  assert.equal(after(named, "default:user:they:rwx"), `${kept},${defaults}`, "no entry is for the access list: it stays");
+  const made = newPathAccess("directory", plain, "me", {
+    asked: { ...nothing, lists: okOf(parseAskedLists("user:they:r--")) },
+    umask: undefined,
+  });
+  assert.equal(listsText(made.lists), "user::rwx,user:they:r--,group::r-x,mask::r-x,other::---");
+  const many = Array.from({ length: entriesMax - 3 }, (_, i) => `user:u${i}:r--`).join(",");
+  assert.equal(parseAskedLists(many).ok, false, "with the mask there are too many");
 });

@@ -9,10 +9,12 @@ import type { RecursiveChange } from "../requests.ts";
 import {
   type AccessList,
   type AccessLists,
+  hasDefaults,
   isExtended,
   listsText,
   modeOf,
   parseLists,
+  replacedLists,
   rootLists,
   withEntries,
   withMode,
@@ -70,8 +72,8 @@ export function newPathAccess(
 /** Returns the access control with what the request names. */
 export function changedPathAccess(kind: PathKind, held: PathAccess, asked: Ownership): Parsed<PathAccess> {
   const { owner = held.owner, group = held.group, permissions, lists } = asked;
-  if (lists?.defaults && kind === "file") return badHeader("x-ms-acl", listsText(lists), "A file has no default list.");
-  if (lists) return parsed({ owner, group, sticky: held.sticky, lists });
+  if (lists && hasDefaults(lists) && kind === "file") return badHeader("x-ms-acl", "", "A file has no default list.");
+  if (lists) return parsed({ owner, group, sticky: held.sticky, lists: replacedLists(held.lists, lists) });
   if (!permissions) return parsed({ ...held, owner, group });
   const access: AccessList = withMode(held.lists.access, permissions);
   return parsed({ owner, group, sticky: permissions.sticky, lists: { ...held.lists, access } });

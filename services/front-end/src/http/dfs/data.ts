@@ -1,5 +1,5 @@
 /**
- * Data of files. What is appended is an uncommitted block of the file's blob, whose id is the position in the file; a flush commits the blocks
+ * Data of files, and properties of paths. What is appended is an uncommitted block of the file's blob, whose id is the position in the file; a flush commits the blocks
  * that follow the content without a gap, up to its position. So appends may come in any order and more than once, and the last one at a
  * position counts, as long as nothing is flushed. What lies behind the position of a flush is dropped.
  *
@@ -17,7 +17,7 @@ import {
   type ResponseHeaders,
   rejected,
 } from "@stamp/azure-rest";
-import { packBlocks, unpackBlockSizes } from "@stamp/wire";
+import { type Blob, packBlocks, unpackBlockSizes } from "@stamp/wire";
 import { underKey } from "../../accounts/content-key.ts";
 import { announcedDigests } from "../../content/content-digests.ts";
 import type { LocatedBlob } from "../../objects/objects.ts";
@@ -28,7 +28,7 @@ import { receiveChecked } from "../blob/content/uploads.ts";
 import { type BlobExchange, blobOfRequest } from "../blob/exchange.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { asBlob, contentOf, type DataLakeExchange, noContent, type OnPath, rowOf } from "./exchange.ts";
+import { asBlob, contentOf, type DataLakeExchange, metadataOf, noContent, type OnPath, rowOf } from "./exchange.ts";
 
 type Content = DataLakeExchange<"FlushData">["asked"]["content"];
 
@@ -124,11 +124,8 @@ async function flush(exchange: OnPath, asked: Flush): Promise<Parsed<ListedBlobP
 
 async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): Promise<Parsed<ListedBlobProperties> | "again"> {
   const { objects } = exchange;
-  const { leaseId, ...conditions } = asked.conditions;
-  const read = { name, conditions: conditionsToWire(conditions), withoutContent: true, withoutKey: true };
-  const found = await objects.execute({ case: "getBlob", value: read }, "blob", exchange.limits());
-  // A write answers 412 where a read has 304.
-  if (!found.ok) return found.error.status === 304 ? rejected("ConditionNotMet", {}, { status: 412 }) : found;
+  const found = await readUnder(exchange, name, asked.conditions);
+  if (!found.ok) return found;
   const listed = { name, conditions: {}, committed: true, uncommitted: true, packed: true };
   const lists = await objects.execute({ case: "getBlockList", value: listed }, "blockList", exchange.limits());
   if (!lists.ok) return lists;
@@ -136,10 +133,9 @@ async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): 
   const planned = plan(Number(found.value.contentLengthBytes), asked, lists.value);
   if (!planned.ok) return planned;
   const { metadata } = blobOf(found.value);
-  const ifMatch = etagHeader(exchange.version, found.value.etag);
   const value = {
     name,
-    conditions: underKey(blob.key, { ifMatch, ...(leaseId === undefined ? {} : { leaseId }) }),
+    conditions: underKey(blob.key, underEtag(exchange, found.value, asked.conditions)),
     headers: contentOf(asked.content ?? noContent, found.value.headers),
     metadata: { ...metadata },
     ...packBlocks(planned.value),
@@ -148,6 +144,63 @@ async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): 
   if (made.ok) return parsed(blobOf(made.value));
   return made.error.code === "ConditionNotMet" ? "again" : made;
 }
+
+/** User-defined properties, or those of the content. What the request does not name stays. */
+export async function setPathProperties(exchange: DataLakeExchange<"SetPathProperties">): Promise<Answer> {
+  const { content, properties, conditions } = exchange.asked;
+  const describes = Object.values(content).some((one) => one !== undefined);
+  if (describes && properties !== undefined) return notImplemented("x-ms-properties and properties of the content in one request");
+  if (!describes && properties === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-properties" });
+  if (exchange.resource.path === "") return notImplemented("Properties of a root directory");
+  const metadata = metadataOf(properties);
+  if (!metadata.ok) return metadata;
+  const row = await rowOf(exchange);
+  if (!row.ok) return row;
+  const keyed = await withKey(asBlob(exchange, "SetBlobMetadata", row.value));
+  if (!keyed.ok) return keyed;
+  const name = await blobOfRequest(keyed.value);
+  if (!name.ok) return name;
+  const file: File = { blob: keyed.value, name: name.value };
+  const changed = describes ? await describe(exchange, file, content, conditions) : await setMetadata(exchange, file, metadata.value);
+  return changed.ok ? respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "Content-Length": "0" }) : changed;
+}
+
+function setMetadata(exchange: DataLakeExchange<"SetPathProperties">, { blob, name }: File, metadata: Record<string, string>) {
+  const conditions = underKey(blob.key, conditionsToWire(exchange.asked.conditions));
+  return exchange.objects.execute({ case: "setBlobMetadata", value: { name, conditions, metadata } }, "blob", exchange.limits());
+}
+
+async function describe(exchange: OnPath, { blob, name }: File, content: Content, asked: ConditionHeaders): Promise<Parsed<Blob>> {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const found = await readUnder(exchange, name, asked);
+    if (!found.ok) return found;
+    const held = found.value.headers;
+    const headers = { ...contentOf(content, held), contentMd5: content.contentMd5 ?? held?.contentMd5 ?? noMd5 };
+    const value = { name, conditions: underKey(blob.key, underEtag(exchange, found.value, asked)), headers };
+    const made = await exchange.objects.execute({ case: "setBlobHeaders", value }, "blob", exchange.limits());
+    if (made.ok || made.error.code !== "ConditionNotMet") return made;
+  }
+  return rejected("ServerBusy");
+}
+
+const noMd5 = new Uint8Array(0);
+
+/** Reads what a write changes, under the conditions of the write but for its lease. */
+async function readUnder(
+  exchange: OnPath,
+  name: LocatedBlob,
+  { leaseId: _ofWrite, ...conditions }: ConditionHeaders,
+): Promise<Parsed<Blob>> {
+  const value = { name, conditions: conditionsToWire(conditions), withoutContent: true, withoutKey: true };
+  const found = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
+  // A write answers 412 where a read has 304.
+  return !found.ok && found.error.status === 304 ? rejected("ConditionNotMet", {}, { status: 412 }) : found;
+}
+
+const underEtag = (exchange: OnPath, { etag }: Blob, { leaseId }: ConditionHeaders) => ({
+  ifMatch: etagHeader(exchange.version, etag),
+  ...(leaseId === undefined ? {} : { leaseId }),
+});
 
 interface Lists {
   readonly packedCommitted: Uint8Array;

@@ -3,6 +3,7 @@
  * An account without a hierarchical namespace is refused: 501 by name, or as the service does (other-services.ts).
  */
 import {
+  asksForXml,
   canonicalDirectory,
   checkDataLakeNames,
   type DataLakeOperationName,
@@ -32,7 +33,7 @@ import type { Answer } from "../exchange.ts";
 import type { RecognizedOperation, RestService } from "../service.ts";
 import { setAccessControl } from "./access-control.ts";
 import { setAccessControlRecursively } from "./access-recursively.ts";
-import { appendData, flushData } from "./data.ts";
+import { appendData, flushData, setPathProperties } from "./data.ts";
 import type { DataLakeExchange, DataLakeHandler, OnPath } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
 import { admit, toJudge } from "./judge.ts";
@@ -55,6 +56,7 @@ const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Nam
   GetPathStatus: getPathStatus,
   GetAccessControl: getAccessControl,
   CheckAccess: checkAccess,
+  SetPathProperties: setPathProperties,
   SetAccessControl: setAccessControl,
   SetAccessControlRecursively: setAccessControlRecursively,
   DeletePath: deletePath,
@@ -133,9 +135,6 @@ function ofBlobs(blobs: RestService, method: string, target: Target, headers: Ht
     },
   });
 }
-
-/** Clients of the Blob service ask for XML, and know its names of errors only. */
-const asksForXml = ({ accept }: HttpHeaders): boolean => accept?.includes("xml") === true;
 
 const refusedFlat = (method: string, target: Target, headers: HttpHeaders): RestError =>
   refuseOtherService(method, target, headers, "dfs") ??
