@@ -153,6 +153,17 @@ test("init, mistakes: each is told with its file, line and column, or its path, 
     writeFileSync(join(folder, "bad.jsonl"), '{"PartitionKey":"p","RowKey":"1"}\n{"PartitionKey":"p"}\n');
     await assert.rejects(startStamp({ init: path }), /bad\.jsonl:2: an entity has texts PartitionKey and RowKey/);
   });
+  const climbing = { accounts: [{ name: "acme", containers: [{ name: "abc", files: "seeds" }] }] };
+  for (const name of ["..\\outside", "a\\..\\b"])
+    await withFolder(climbing, async (path, folder) => {
+      mkdirSync(join(folder, "seeds"));
+      writeFileSync(join(folder, "seeds", name), "x");
+      await assert.rejects(startStamp({ init: path }), /files: .*seeds has a file named ".*", which leads out of the folder/);
+    });
+  await refused(
+    { accounts: [{ name: "acme", containers: [{ name: "abc", prefix: "..\\" }] }] },
+    /prefix: no "\." or "\.\." between slashes/,
+  );
   await assert.rejects(startStamp({ init: { accounts: [{ name: "x" }] } }), /"init"\.accounts\.0\.name: no name of an account/);
 });
 

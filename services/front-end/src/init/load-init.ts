@@ -5,7 +5,7 @@
 import { concatBytes } from "@stamp/base";
 import type { WrittenFiles, WrittenJson } from "@stamp/ports";
 import type { z } from "zod";
-import { type InitAccount, initSchema } from "./schema.ts";
+import { climbs, type InitAccount, initSchema } from "./schema.ts";
 
 /** Largest init file, and longest line of seed data, in bytes. */
 const initBytesMax = 16 * 1024 * 1024;
@@ -106,7 +106,10 @@ function mistakes(told: readonly string[]): InitError {
 export async function seedFolder(files: WrittenFiles, folder: string, named: string): Promise<readonly { path: string; bytes: number }[]> {
   const path = files.resolve(folder, named);
   if ((await files.kindOf(path)) !== "folder") throw new Error(`there is no folder ${path}`);
-  return files.list(path, seedFilesMax);
+  const found = await files.list(path, seedFilesMax);
+  const climbing = found.find((each) => climbs(each.path));
+  if (climbing === undefined) return found;
+  throw new Error(`${path} has a file named ${JSON.stringify(climbing.path)}, which leads out of the folder on some systems: rename it`);
 }
 
 /** Gives each line of a file of JSON lines to `take`; empty ones are passed over. Throws an error in words. */

@@ -29,6 +29,9 @@ const corsRule = z.strictObject({
 });
 const corsRules = z.array(corsRule).max(5).optional();
 
+/** True for a path with a step in the tree. Clients and some systems take a backslash for a slash. */
+export const climbs = (path: string): boolean => path.split(/[/\\]/).some((part) => part === "." || part === "..");
+
 const container = z.strictObject({
   name: z.string().refine((name) => checkContainerName(name).ok, "no name of a container: 3 to 63 lower case letters, digits and single -"),
   publicAccess: z.enum(["none", "blob", "container"]).default("none"),
@@ -37,7 +40,10 @@ const container = z.strictObject({
   /** Folder whose files become blobs, named by their paths. */
   files: text.optional(),
   /** Goes before the path of each file. */
-  prefix: z.string().default(""),
+  prefix: z
+    .string()
+    .refine((prefix) => !climbs(prefix), 'no "." or ".." between slashes')
+    .default(""),
   /** Content types by the ending of the name, dot included. */
   contentTypes: z.record(z.string().startsWith("."), text).default({}),
   overwrite,
