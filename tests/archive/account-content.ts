@@ -121,9 +121,9 @@ async function fillOthers({ queues, tables }: Clients, tableClient: (name: strin
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** Everything that a copy of the account has in common with it. */
-export async function contentOf(clients: Clients, connectionString: string): Promise<object> {
+export async function contentOf(clients: Clients, connectionString: string): Promise<readonly object[]> {
   const { tables } = clients;
-  const found: unknown[] = [(await clients.blobs.getProperties()).cors];
+  const found: object[] = [(await clients.blobs.getProperties()).cors ?? []];
   for await (const { name, metadata, properties } of clients.blobs.listContainers({ includeMetadata: true })) {
     const container = clients.blobs.getContainerClient(name);
     found.push({ name, metadata, access: properties.publicAccess, policies: (await container.getAccessPolicy()).signedIdentifiers });
@@ -145,7 +145,7 @@ export async function contentOf(clients: Clients, connectionString: string): Pro
         async sendRequest(request, next) {
           const answer = await next(request);
           if (!request.url.includes("comp=acl"))
-            found.push(answer.bodyAsText?.replaceAll(/"(odata\.etag|Timestamp|odata\.metadata)":"(?:[^"\\]|\\.)*",?/g, ""));
+            found.push({ text: answer.bodyAsText?.replaceAll(/"(odata\.etag|Timestamp|odata\.metadata)":"(?:[^"\\]|\\.)*",?/g, "") });
           return answer;
         },
       },

@@ -173,15 +173,19 @@ function blobItem(container: ContainerClient, facts: BlobFacts): BlobItem {
   return {
     facts,
     async *chunks(from = 0) {
-      if (!isPlain(facts.name)) throw new LeftOut('its name has "." or ".." between slashes, which clients resolve');
+      checkName(facts.name);
       const ranges = facts.type === "page" ? pageRanges(client, facts, from) : wholeRanges(facts.length, from);
       yield* inOrder(ranges, chunksAtOnce, (range) => chunkAt(client, facts, range));
     },
   };
 }
 
-/** Clients take "." and ".." in a URL for steps in the tree. */
-export const isPlain = (name: string): boolean => !name.split("/").some((part) => part === "." || part === "..");
+/** Throws LeftOut for a name that clients change on their way to the URL, so that they would read or write another blob, even in another container. */
+export function checkName(name: string): void {
+  if (name.includes("\\")) throw new LeftOut("its name has a backslash, which clients take for a slash");
+  if (name.split("/").some((part) => part === "." || part === ".."))
+    throw new LeftOut('its name has "." or ".." between slashes, which clients resolve');
+}
 
 interface Range {
   readonly at: number;

@@ -6,9 +6,9 @@
 import { createHash } from "node:crypto";
 import type { BlobClient, BlobHTTPHeaders, ContainerClient } from "@azure/storage-blob";
 import { inOrder } from "../in-order.ts";
-import { type BlobChunk, type BlobFacts, type BlobGroup, type BlobItem, LeftOut } from "../items.ts";
+import type { BlobChunk, BlobFacts, BlobGroup, BlobItem } from "../items.ts";
 import { statusOf } from "../source/answers.ts";
-import { chunkBytes, isPlain } from "../source/blobs.ts";
+import { checkName, chunkBytes } from "../source/blobs.ts";
 import type { ImportTarget } from "./target.ts";
 
 const chunksAtOnce = 4;
@@ -20,7 +20,7 @@ interface PutGroup {
 
 /** `again`: this run may have put something of the group. */
 export async function putGroup(target: ImportTarget, { container, name, blobs }: BlobGroup, again: boolean): Promise<PutGroup> {
-  if (!isPlain(name)) throw new LeftOut('its name has "." or ".." between slashes, which clients resolve');
+  checkName(name);
   const folder = target.doors.blobs.getContainerClient(container);
   const client = folder.getBlobClient(name);
   const current = blobs.at(-1)?.facts.current === true;
