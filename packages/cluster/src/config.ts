@@ -183,6 +183,10 @@ export const clusterConfigSchema = z.strictObject({
       "File, or folder of files, with what this start makes before it serves: accounts, containers, seed data (docs/guides/init.md)",
     ),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
+  otlpEndpoint: text()
+    .optional()
+    .describe("URL of a collector of OpenTelemetry that gets spans of requests, e.g. http://127.0.0.1:4318; default: nothing is traced"),
+  otlpShare: z.number().min(0).max(1).optional().describe("Part of the requests that are traced, 0 to 1; default: all"),
   logBytesMax: bytes()
     .default(16 * mebibyte)
     .describe("A process's log file is rotated at this size; one older file is kept"),

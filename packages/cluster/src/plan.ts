@@ -107,6 +107,7 @@ export function processAt(place: ProcessPlace, config: ClusterConfig, ports: Pla
     http: `${listen}:${place.httpPort}`,
     dataDir,
     logLevel: config.logLevel,
+    ...(config.otlpEndpoint === undefined ? {} : { otlpEndpoint: config.otlpEndpoint, otlpShare: config.otlpShare ?? 1 }),
     clusterSecretFile: secrets.current,
     clusterSecretPreviousFile: secrets.previous,
     ...(config.tls === "cluster" ? { clusterCertFile: peer.cert, clusterKeyFile: peer.key, clusterCaFile: peer.ca } : {}),

@@ -1,7 +1,7 @@
 /** The roles of a stamp from one reset to the next, connected by direct calls. */
 import { FailureError } from "@stamp/base";
 import type { FrontEndRole } from "@stamp/front-end";
-import { type Clock, type Logger, sleep, type Transport } from "@stamp/ports";
+import { type Clock, type Logger, sleep, type Tracer, type Transport } from "@stamp/ports";
 import { InProcessNetwork, metricsText, NodeClock } from "@stamp/ports-node";
 import { HostedRole } from "./life/hosted-role.ts";
 import type { PlannedRole } from "./plan.ts";
@@ -11,6 +11,7 @@ export interface GenerationOptions {
   readonly memoryBytesMax: number;
   readonly logger: Logger;
   readonly readyTimeoutMs: number;
+  readonly tracerOf?: ((name: string) => Tracer) | undefined;
 }
 
 export class Generation {

@@ -7,7 +7,7 @@ import { tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { type Outcome, unwrap } from "@stamp/base";
 import { checkInit, type FaultRules, type Init, loadInit, makeAccounts } from "@stamp/front-end";
-import { type CallOptions, type Client, type Logger, silentLogger } from "@stamp/ports";
+import { type CallOptions, type Client, type Logger, silentLogger, type Tracer } from "@stamp/ports";
 import { nodeWrittenFiles } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import { checkOptions } from "./check-options.ts";
@@ -24,6 +24,8 @@ export interface StartOptions extends StampOptions {
   /** Other places that blobs may be copied from, as the front-end's configuration has them; undefined: there are none. */
   readonly copySources?: readonly string[];
   readonly logger?: Logger;
+  /** Returns the tracer of a role; undefined: nothing is traced. */
+  readonly tracerOf?: (name: string) => Tracer;
 }
 
 /** A temporary folder, and three replicas as in a cluster. */
@@ -242,6 +244,7 @@ class EmbeddedStamp implements Stamp {
       memoryBytesMax: totalmem(),
       logger: this.#options.logger ?? silentLogger,
       readyTimeoutMs: this.#options.readyTimeoutMs ?? readyTimeoutDefaultMs,
+      tracerOf: this.#options.tracerOf,
     });
   }
 

@@ -75,4 +75,5 @@ export {
 } from "./secrets/secret-rotation.ts";
 export { WatchedMasterKey } from "./secrets/watched-master-key.ts";
 export { untilRoundMs } from "./time/rounds.ts";
+export { type OtlpTracer, otlpTracer } from "./tracing/otlp.ts";
 export { nodeWorld } from "./world.ts";

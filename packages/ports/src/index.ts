@@ -60,6 +60,8 @@ export {
   type StoreProof,
 } from "./stores/store-proof.ts";
 export { type Cause, causedBy, causedTogether, causeOf, traceparentOf } from "./tracing/cause.ts";
+export { tracedTransport } from "./tracing/traced-transport.ts";
+export type { SpanFacts, Tracer, TraceSpan } from "./tracing/tracer.ts";
 export {
   type Address,
   type CallContext,

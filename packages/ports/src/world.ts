@@ -7,6 +7,7 @@ import type { Logger } from "./logger.ts";
 import type { ForeignCalls } from "./outside/foreign-calls.ts";
 import type { Random } from "./random.ts";
 import type { KeyValueStores } from "./stores/key-value.ts";
+import type { Tracer } from "./tracing/tracer.ts";
 import type { Transport } from "./transport.ts";
 
 export interface World {
@@ -19,6 +20,8 @@ export interface World {
   readonly digest: Digest;
   readonly logger: Logger;
   readonly rules: Rules;
+  /** Makes spans of requests; undefined: nothing is traced. */
+  readonly tracer?: Tracer;
   /** Number of the operating-system process; absent where there is none of its own (simulator). */
   readonly pid?: number;
   /** CPU time of the operating-system process so far, user and system; absent where there is none of its own. */

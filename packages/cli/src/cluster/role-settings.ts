@@ -31,7 +31,7 @@ const schemas: Readonly<Record<RoleName, () => Promise<Schema>>> = {
 /** Keys that differ in each process of a role. */
 const ofEachProcess: ReadonlySet<string> = new Set(["name", "listen", "advertise", "http", "dataDir", "lockService"]);
 /** Keys of every process, in no role's schema. */
-const ofAll: ReadonlySet<string> = new Set(["logLevel"]);
+const ofAll: ReadonlySet<string> = new Set(["logLevel", "otlpEndpoint", "otlpShare"]);
 /** Keys whose values are not shown, because they hold secrets. */
 const secret: ReadonlySet<string> = new Set(["accounts", "masterKey", "masterKeyCommand"]);
 

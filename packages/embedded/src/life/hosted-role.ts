@@ -1,7 +1,7 @@
 /** One role of the stamp inside this process, over its starts and ends. */
 import { join } from "node:path";
 import { allRules } from "@stamp/base";
-import type { Logger, Role, Transport, World } from "@stamp/ports";
+import { type Logger, type Role, type Tracer, type Transport, tracedTransport, type World } from "@stamp/ports";
 import { assertAllRules, nodeWorld } from "@stamp/ports-node";
 import { MemoryDisk } from "../memory/disk.ts";
 import { MemoryKeyValueStores } from "../memory/key-value.ts";
@@ -20,6 +20,8 @@ export interface HostedOptions {
   readonly memoryBytesMax: number;
   readonly transport: (name: string) => Transport;
   readonly logger: Logger;
+  /** Returns the tracer of the role; undefined: nothing is traced. */
+  readonly tracerOf?: ((name: string) => Tracer) | undefined;
 }
 
 /** Time between the end of a role that must not go on and its next start: as the supervisor of a cluster. */
@@ -98,19 +100,24 @@ export class HostedRole {
   }
 
   #make(life: Life): Start {
-    const { planned, dataDir = "", transport, logger } = this.#options;
+    const { planned, dataDir = "", transport, logger, tracerOf } = this.#options;
+    const tracer = tracerOf?.(this.name);
+    const own = transport(this.name);
     const lived = livedWorld(
-      nodeWorld({
-        dataDir: join(dataDir, this.name),
-        name: this.name,
-        logger: logger.child({ name: this.name }),
-        transport: transport(this.name),
-        rules: allRules,
-        ...(this.#storage === undefined ? {} : { storage: this.#storage }),
-        onFatal: (reason) => {
-          if (this.life === life) this.#startAgain(reason);
-        },
-      }),
+      {
+        ...(tracer && { tracer }),
+        ...nodeWorld({
+          dataDir: join(dataDir, this.name),
+          name: this.name,
+          logger: logger.child({ name: this.name }),
+          transport: tracer === undefined ? own : tracedTransport(own, tracer),
+          rules: allRules,
+          ...(this.#storage === undefined ? {} : { storage: this.#storage }),
+          onFatal: (reason) => {
+            if (this.life === life) this.#startAgain(reason);
+          },
+        }),
+      },
       life,
     );
     assertAllRules(lived.world);

@@ -4,7 +4,7 @@
  */
 import { flushCompileCache } from "node:module";
 import { release } from "@stamp/base";
-import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
+import { type HttpHandler, isLoopback, type Logger, type Role, tracedTransport, type World } from "@stamp/ports";
 import { isCaller } from "@stamp/wire";
 import { z } from "zod";
 import { isFromSources, loadGrpcSoon } from "../grpc/native/load.ts";
@@ -14,6 +14,7 @@ import { serveHttp } from "../http/http-server.ts";
 import type { TlsFiles } from "../secrets/certificates.ts";
 import { PeerCertificates } from "../secrets/peer-certificates.ts";
 import { WatchedSecret } from "../secrets/watched-secret.ts";
+import { otlpTracer } from "../tracing/otlp.ts";
 import { nodeWorld } from "../world.ts";
 import { assertAllRules } from "./assert-all-rules.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
@@ -57,6 +58,17 @@ const commonSchema = z.object({
     .default(defaultLimits.reusedBytesMax)
     .describe("Most memory of large calls that came in (256 KiB and more) that is kept for the next ones, in bytes; 0: none."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
+  otlpEndpoint: z
+    .string()
+    .regex(/^(https?:\/\/\S+)?$/, "a URL such as http://127.0.0.1:4318")
+    .default("")
+    .describe("URL of a collector of OpenTelemetry (OTLP/HTTP) that gets spans of requests; empty: nothing is traced."),
+  otlpShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe("Part of the requests that are traced, 0 to 1; a request with a traceparent says itself whether it is."),
   ...stopKeys,
 });
 
@@ -104,7 +116,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(
   const logger = nodeLogger({ level: logLevel, fields: { name } });
   const secret = secretOrExit(service.role, common, [listen, common.http], logger);
   const certificates = certificatesOrExit(service.role, common, logger);
-  const world = makeWorld({
+  const plain = makeWorld({
     dataDir,
     name,
     logger,
@@ -115,12 +127,11 @@ export async function runService<S extends z.ZodObject, R extends Role>(
     advertised: advertise,
     reusedBytesMax,
   });
+  const { world, closeTracer } = await traced(plain, service.role, common);
   secret.watch();
   certificates?.watch();
-  const unknown = unknownNames(
-    process.env,
-    [...Object.keys(service.schema.shape), ...Object.keys(commonSchema.shape)].map(envName).concat(surroundings),
-  );
+  const known = [...Object.keys(service.schema.shape), ...Object.keys(commonSchema.shape)].map(envName);
+  const unknown = unknownNames(process.env, known.concat(surroundings));
   // Not refused: the environment is not ours alone, and a version before has to start with what the next one knows.
   if (unknown.length > 0) logger.warn("names of the environment that are no settings of this process are ignored", { unknown });
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
@@ -149,6 +160,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(
       );
       await role.stop();
       await world.transport.close();
+      await closeTracer();
       for (const { listener } of health) await listener.close(0);
     });
     if (common.http !== "") {
@@ -183,6 +195,17 @@ export async function runService<S extends z.ZodObject, R extends Role>(
   if (isFromSources(import.meta.url)) loadGrpcSoon(world.clock, logger);
   // With NODE_COMPILE_CACHE set: kept now and not at the exit, so that a process that is killed starts again in half the time.
   flushCompileCache();
+}
+
+/** Returns the world with a tracer, if the process has a collector for its spans. */
+async function traced(
+  world: World,
+  role: string,
+  { otlpEndpoint: endpoint, otlpShare: share, name }: z.infer<typeof commonSchema>,
+): Promise<{ readonly world: World; readonly closeTracer: () => Promise<void> }> {
+  if (endpoint === "") return { world, closeTracer: async () => {} };
+  const tracer = await otlpTracer({ endpoint, share, role, name, release, logger: world.logger });
+  return { world: { ...world, tracer, transport: tracedTransport(world.transport, tracer) }, closeTracer: () => tracer.close() };
 }
 
 function configure<S extends z.ZodObject>(service: { readonly role: string; readonly schema: S }): z.infer<S> {

@@ -23,7 +23,16 @@ import {
   withoutEmptyValues,
 } from "@stamp/azure-rest";
 import { clientAddress, FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
-import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
+import {
+  type Cause,
+  type HttpHandler,
+  type HttpRefusal,
+  type HttpRequest,
+  type HttpResponse,
+  traceparentOf,
+  uuid,
+  type World,
+} from "@stamp/ports";
 import type { Accounts } from "../accounts/accounts.ts";
 import { policyOf } from "../accounts/blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
@@ -134,7 +143,10 @@ export class HttpDoor {
   }
 
   async #handle(request: HttpRequest, how?: Outer): Promise<HttpResponse> {
-    const seen = this.#seen();
+    const { world, service } = this.#parts;
+    const parent = traceparentOf(request.headers.traceparent);
+    const span = world.tracer?.begin(`${service.name} request`, parent, { "http.request.method": request.method });
+    const seen: Seen = { ...this.#seen(span?.traceparent), span };
     this.counters.requests++;
     if (this.counters.inProgress >= this.#parts.config.requestsMax) {
       this.counters.refusedBusy++;
@@ -220,20 +232,22 @@ export class HttpDoor {
     };
   }
 
-  async #inner(outer: HttpRequest, inner: InnerRequest, how: Outer): Promise<HttpResponse> {
+  async #inner(outer: HttpRequest, above: Cause, inner: InnerRequest, how: Outer): Promise<HttpResponse> {
     const request = innerRequest(outer, inner);
-    const seen = this.#seen();
+    const seen = this.#seen(above.traceparent);
     const failed = (error: unknown): Answer => ({ ok: false, error: this.#unexpected(request, seen, error) });
     const answer = await this.#serve(request, seen, how).catch(failed);
     // The account has sent one request: the outer one.
     return this.#finish(request, { ...seen, counts: undefined }, answer);
   }
 
-  #seen(): Seen {
+  /** `traceparent`: span above all that is done for the request. */
+  #seen(traceparent?: string): Seen {
     const { clock, random } = this.#parts.world;
     const requestId = uuid(random);
-    const own = { requestId, cause: { "request-id": requestId }, startMs: clock.monotonicMs(), version: newestVersion };
-    return { ...own, account: "", counts: undefined, operation: undefined, cors: [], leave: [] };
+    const cause = { "request-id": requestId, ...(traceparent && { traceparent }) };
+    const own = { requestId, cause, startMs: clock.monotonicMs(), version: newestVersion };
+    return { ...own, account: "", counts: undefined, operation: undefined, cors: [], leave: [], span: undefined };
   }
 
   /** Finds the account of the request, with its properties. */
@@ -304,10 +318,14 @@ export class HttpDoor {
       serviceProperties: properties,
       hostSuffixes: service.hostSuffixes,
       admit: async (inner, only) => {
-        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(), { version: version.value, only, wellKnown });
+        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(seen.cause.traceparent), {
+          version: version.value,
+          only,
+          wellKnown,
+        });
         return admitted.ok ? parsed(admitted.value.exchange) : admitted;
       },
-      inner: (inner, only) => this.#inner(request, inner, { version: version.value, only, wellKnown }),
+      inner: (inner, only) => this.#inner(request, seen.cause, inner, { version: version.value, only, wellKnown }),
       limits: () => ({ ...limits(), ...policy }),
     };
     return parsed({ operation: operation.value, exchange });
@@ -376,6 +394,8 @@ export class HttpDoor {
       endedMs: nowMs,
       tookMs: endMs - seen.startMs,
     });
+    const facts = { "http.response.status_code": status, "stamp.operation": name, "stamp.account": seen.account };
+    seen.span?.end({ ...facts, "stamp.request_id": seen.requestId }, status >= 500 ? errorCode : undefined);
     this.#parts.world.logger.debug("request", {
       requestId: seen.requestId,
       operation: name,

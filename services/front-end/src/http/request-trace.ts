@@ -9,7 +9,7 @@
  */
 import type { CorsRule } from "@stamp/azure-rest";
 import { fromUtf8, loggedTarget, utf8 } from "@stamp/base";
-import type { Cause, HttpRequest } from "@stamp/ports";
+import type { Cause, HttpRequest, TraceSpan } from "@stamp/ports";
 
 export interface EndedRequest {
   /** End of the request by the wall clock, in milliseconds since 1970. */
@@ -213,6 +213,8 @@ export interface Seen {
   cors: readonly CorsRule[];
   /** Functions that are called when the request is over, its answer's body included. */
   readonly leave: (() => void)[];
+  /** Span of the request; undefined if it is not traced, or part of another one. */
+  readonly span: TraceSpan | undefined;
 }
 
 export function over({ leave }: Seen): void {
