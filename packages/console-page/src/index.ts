@@ -14,6 +14,8 @@ export type {
   MessageRow,
   Named,
   QueueRow,
+  Usage,
+  UsagePage,
   Value,
 } from "./data/data-model.ts";
 export type {

@@ -1,4 +1,4 @@
-/** `stamp account list|show|create|migrate|rotate-key|revoke-delegation|set|scope`: accounts of the running stamp. */
+/** `stamp account list|show|create|migrate|rotate-key|revoke-delegation|set|scope|usage`: accounts of the running stamp. */
 import { decodeServiceProperties } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { type Account, Accounts } from "@stamp/wire";
@@ -12,6 +12,7 @@ import { oneOf, whole } from "../values.ts";
 import { endpointLinesOf, endpointsOfAccount, neighbour } from "./endpoints.ts";
 import { untilInForce } from "./in-force.ts";
 import { createLocated, withLocation } from "./location-command.ts";
+import { addUsage } from "./usage-command.ts";
 
 const callTimeoutMs = 15_000;
 const pageSize = 1_000;
@@ -87,6 +88,7 @@ export function addAccount(program: Command): void {
       );
     });
   addScopes(account);
+  addUsage(account);
 }
 
 /** `stamp account scope create|list|disable|enable` */

@@ -68,6 +68,21 @@ export interface BlobPast {
   readonly modifiedMs: number | null;
 }
 
+/** Sums over a container, or a part of one. */
+export interface Usage {
+  readonly blobs: number;
+  /** Bytes of the contents of these blobs. */
+  readonly bytes: number;
+  /** Number of versions, snapshots and deleted blobs that are kept. */
+  readonly kept: number;
+  readonly keptBytes: number;
+}
+
+export interface UsagePage extends Usage {
+  /** Mark of the next page; null behind the last. */
+  readonly next: string | null;
+}
+
 /** Value of a property with its type in the notation of the service, e.g. Int64. */
 export interface Value {
   readonly type: string;
@@ -117,6 +132,8 @@ export interface DataSource {
   containers(account: string, after: string): Promise<Page<ContainerRow>>;
   blobs(account: string, container: string, prefix: string, withDeleted: boolean, after: string): Promise<Page<BlobRow>>;
   blob(path: BlobPath): Promise<BlobDetails>;
+  /** Counts a page of what a container holds. */
+  usage(account: string, container: string, after: string): Promise<UsagePage>;
   preview(path: BlobPath): Promise<Preview>;
   /** Versions and snapshots of a blob. */
   past(path: BlobPath, after: string): Promise<Page<BlobPast>>;

@@ -1,7 +1,7 @@
 /** Asks the console about data, over HTTP. */
 
 import { answerOf, page } from "../source.ts";
-import type { AccountDetails, BlobDetails, BlobPath, Block, DataSource, Preview } from "./data-model.ts";
+import type { AccountDetails, BlobDetails, BlobPath, Block, DataSource, Preview, UsagePage } from "./data-model.ts";
 
 async function preview(path: BlobPath): Promise<Preview> {
   const answer = await answerOf("/api/preview", { ...path });
@@ -36,6 +36,7 @@ export const dataSource: DataSource = {
     page("/api/blobs", { account, container, prefix, after, deleted: withDeleted ? "yes" : "" }),
   blob: async (path) => (await (await answerOf("/api/blob", { ...path })).json()) as BlobDetails,
   past: (path, after) => page("/api/blob-past", { ...path, after }),
+  usage: async (account, container, after) => (await (await answerOf("/api/usage", { account, container, after })).json()) as UsagePage,
   preview,
   download,
   tables: (account, after) => page("/api/tables", { account, after }),

@@ -9,6 +9,7 @@ import { ListState, useLoaded, usePages } from "../pages.tsx";
 import { route, to } from "../store.ts";
 import { Card, CommandLine, Empty, Time } from "../ui.tsx";
 import { type Column, VirtualTable } from "../virtual-table.tsx";
+import { UsageOfAccount } from "./usage.tsx";
 
 interface AccountsProps {
   readonly source: Source;
@@ -100,6 +101,7 @@ function Account({ data, mayChange, name }: AccountProps): JSX.Element {
         <>
           {mayChange ? <Changes data={data} account={account} onChange={() => setRound(round + 1)} /> : null}
           <Facts account={account} />
+          <UsageOfAccount data={data} account={name} />
         </>
       )}
     </>

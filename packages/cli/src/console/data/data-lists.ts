@@ -15,6 +15,7 @@ import type {
   QueueRow,
   Value,
 } from "@stamp/console-page";
+import { usagePage } from "../../accounts/usage.ts";
 import { blobHistory } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
 import { blocksThere } from "./uploads.ts";
@@ -33,6 +34,12 @@ export const dataLists = (clients: DataClients): Readonly<Record<string, DataLis
   "/api/containers": (query, abortSignal) => containers(clients, query, abortSignal),
   "/api/blobs": (query, abortSignal) => blobs(clients, query, abortSignal),
   "/api/blob": (query, abortSignal) => blob(clients, query, abortSignal),
+  "/api/usage": (query, abortSignal) =>
+    usagePage(
+      clients,
+      { account: fieldIn(query, "account"), container: fieldIn(query, "container"), after: query.get("after") ?? "" },
+      abortSignal,
+    ),
   "/api/blob-past": (query, abortSignal) => blobHistory(clients, Object.fromEntries(query), abortSignal),
   "/api/blocks": (query, abortSignal) => blocksThere(clients, Object.fromEntries(query), abortSignal),
   "/api/tables": (query, abortSignal) => tables(clients, query, abortSignal),
