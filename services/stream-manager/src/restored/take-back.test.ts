@@ -229,6 +229,31 @@ test("restore: an open extent of the copy that was truncated away and deleted si
   });
 });
 
+test("restore: a sealed extent of the copy that was truncated away and deleted since keeps no owner from its stream", async () => {
+  const cluster = new Cluster({ seed: 41, config: { deletionGraceMs: 1_000 } });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const [gone, one] = await fill(cluster, "/s", 1, 0n, ["gone", "one"]);
+    await sim.sleep(70_000);
+    const copy = await newestCopy(cluster);
+    const truncation = { name: "/s", ownerEpoch: 1n, beforeExtentId: one?.extentId ?? 0n };
+    unwrap(await cluster.sm((sm, left) => sm.truncateStream(truncation, { timeoutMs: left })));
+    const holders = async () =>
+      (await Promise.all(nodeNames.map((node) => cluster.replica(node, gone?.extentId ?? 0n)))).filter((each) => each !== undefined);
+    await cluster.until("it is deleted", async () => (await holders()).length === 0, 120_000);
+    await restore(cluster, copy);
+    await leads(cluster);
+    // The nodes have told by then that they do not have it.
+    await sim.sleep(60_000);
+    assert.deepEqual(await textsOf(cluster, "/s", 2), ["no node has it", "one"]);
+    await sim.stop("sm1");
+    sim.restart("sm1");
+    await sim.sleep(60_000);
+    assert.deepEqual(await textsOf(cluster, "/s", 3), ["no node has it", "one"], "nor under a later leader");
+  });
+});
+
 test("restore: a stamp that went on by a release that takes nothing back waits for no node", async () => {
   const cluster = new Cluster({ seed: 40, managers: [] });
   const { sim } = cluster;

@@ -99,7 +99,16 @@ export class Completer {
     if (extent.coded !== undefined) return true;
     if (this.#durable.has(extent.id)) return true;
     if (extent.untold !== undefined && this.#term.world.rules.on("minCopiesBeforeTelling")) return false;
+    if (this.#isGone(extent)) return true;
     return !this.#term.world.rules.on("minCopiesBeforeTelling") || this.completeCount(extent) >= this.#term.config.minCopies;
+  }
+
+  /**
+   * True if nothing of a sealed extent is left that could be brought to its length: its nodes have lost it, or deleted it after the copy of the
+   * metadata that was restored. Its length is settled, and its stream does not wait for it.
+   */
+  #isGone({ id, replicas }: ExtentRecord): boolean {
+    return replicas.length > 0 && replicas.every(({ nodeId }) => this.broken(id, nodeId));
   }
 
   /**
