@@ -80,7 +80,7 @@ export class RoomBeside {
     this.#roomBytes = options.bytesMax;
   }
 
-  /** A small operation begins. Its owner passes the result to `ended` once. */
+  /** Notes the begin of a small operation. Its owner passes the result to `ended` once. */
   began(kind: AccessKind, isSure: boolean, nowMs: number): SmallOperation {
     this.#turn(nowMs);
     const operation = { kind, isSure, beganMs: nowMs };

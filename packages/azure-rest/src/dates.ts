@@ -139,7 +139,7 @@ export function parseIso(text: string): number | undefined {
   return daysOf(year, month, day) * dayMs + minutes * 60_000 + Number(second) * 1000 + Math.floor(Number(`0.${fraction}`) * 1000);
 }
 
-/** Whether "YYYY-MM-DD" names a day that exists. */
+/** True if "YYYY-MM-DD" names a day that exists. */
 export function isCivilDate(text: string): boolean {
   const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
   if (!match) return false;

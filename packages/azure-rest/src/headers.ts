@@ -148,7 +148,7 @@ export function parseDigest(headers: HttpHeaders, name: string, lengthBytes: 8 |
   return parsed(bytes);
 }
 
-/** Required for requests that carry a body. */
+/** Parses Content-Length, which requests with a body need. */
 export function parseContentLength(headers: HttpHeaders): Parsed<number> {
   const text = headers["content-length"];
   if (text === undefined) return rejected("MissingContentLengthHeader");

@@ -54,7 +54,7 @@ function withoutLastDots(segment: string): string {
   return segment.slice(0, end);
 }
 
-/** Decoded; the service counts characters as UTF-16 does. `older`: a name from before characters were refused (blob/resource.ts). */
+/** Checks a decoded name; the service counts UTF-16 units. `older`: a name from before characters were refused (blob/resource.ts). */
 export function checkBlobName(name: string, older = false): Parsed<string> {
   if (!older && hasRefusedCharacter(name)) return rejected("InvalidUri", { Reason: "A character that no name may have." });
   if (name === "" || name.length > blobNameCharactersMax) return rejected("OutOfRangeInput", {}, tooLong);

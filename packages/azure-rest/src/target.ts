@@ -58,7 +58,7 @@ function atAccount(account: string, addressing: "host" | "path", resource: strin
   return parsed({ account, addressing, resource, rawPath, query });
 }
 
-/** Names both readings, because a wrong host suffix looks like a wrong path. */
+/** Returns the error of an unknown account. It names both readings, because a wrong host suffix looks like a wrong path. */
 export function unknownAccount(account: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } {
   const message =
     "The requested URI does not represent any resource on the server. The host does not end with a configured suffix, so that its first " +
@@ -75,7 +75,7 @@ export function accountOfHost(host: string, suffixes: readonly string[]): string
   return undefined;
 }
 
-/** Once; undefined when an escape is not two hexadecimal digits or the bytes are not UTF-8. `+` stays as it is. */
+/** Decodes escapes once; undefined: one has not two hexadecimal digits, or the bytes are not UTF-8. `+` stays. */
 export function decodePercent(text: string): string | undefined {
   if (!text.includes("%")) return text;
   try {
@@ -110,13 +110,13 @@ function repeatedParameter(query: Query): string | undefined {
   return undefined;
 }
 
-/** In OData's options a plus is a space, as forms encode it (Go's aztables does); elsewhere it is itself. */
+/** Returns the value with plus as a space in OData's options, as forms encode it (Go's aztables does); elsewhere plus stays. */
 const spaced = (name: string | undefined, text: string): string => (name?.startsWith("$") ? text.replaceAll("+", " ") : text);
 
 /** Returns the value of the parameter; undefined when it is not there. Every name that is asked for belongs into `singleParameters`. */
 export const queryValue = (query: Query, name: string): string | undefined => query.get(name)?.[0];
 
-/** A text as bytes that are UTF-8 decodes to what it was; kept here so that callers need not know which decoder is used. */
+/** Decodes UTF-8; here so that callers need not know which decoder is used. */
 export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   try {
     return fromUtf8(bytes);

@@ -33,7 +33,7 @@ export type Metrics = Readonly<Record<string, Metric>>;
 export const counter = (name: string, help: string, labels: Labels = {}): Metric => ({ name, type: "counter", help, labels });
 export const gauge = (name: string, help: string, labels: Labels = {}): Metric => ({ name, type: "gauge", help, labels });
 
-/** Two facts: how many, and what they were together. */
+/** Returns the two facts of a summary: how many, and their sum. */
 export const summary = (
   paths: { readonly count: string; readonly sum: string },
   name: string,

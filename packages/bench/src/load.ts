@@ -40,7 +40,7 @@ const pause = (seconds: number): Promise<void> => new Promise((resolve) => setTi
 const percentile = (sorted: readonly number[], part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 
-/** Until the time is up and every worker had some operations, but not for ever: slow ones would else be judged by a few that fit in. */
+/** Runs until the time is up and every worker had some operations, but not for ever: few slow operations say little. */
 async function lasting(seconds: number, operationsMin: number, done: () => number): Promise<void> {
   const startMs = performance.now();
   const elapsed = (): number => (performance.now() - startMs) / 1_000;

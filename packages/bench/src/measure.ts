@@ -10,7 +10,7 @@ export interface Measurement extends LoadResult {
   readonly serverCpuMs: ReadonlyMap<string, number>;
 }
 
-/** With `meanwhile`: runs it when the measurement has begun, and measures until it is over, at least for `seconds`. */
+/** Measures for `seconds` at least; with `meanwhile` also until that is done. */
 export async function measure(
   target: Pick<BenchTarget, "connectionString" | "pids">,
   what: BenchCase,

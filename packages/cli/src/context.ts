@@ -58,7 +58,7 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
   return command;
 }
 
-/** Kind of the values of a flag of the configuration. */
+/** Returns the kind of values that a flag of the configuration takes. */
 function keyKind(key: ClusterConfigKey, flag = flagName(key)): ValueKind {
   const check = (text: string): undefined => void checkFlag(key, text, flag);
   return kindOf("", check, { key });
@@ -114,7 +114,7 @@ function loadOnce(command: Command, values: Partial<ClusterConfig>, withoutRecor
   });
 }
 
-/** Refusal of whatever would take the data of processes that still serve for those of a stopped cluster. */
+/** Returns the refusal of a command on a stopped cluster whose folder has serving processes. */
 export const orphansRun = ({ dataDir }: ClusterConfig, orphans: readonly ProcessIdentity[]): string =>
   `the supervisor of ${dataDir} is gone, but ${orphans.length} of its processes still run (pid ${orphans
     .map(({ pid }) => pid)

@@ -7,5 +7,5 @@ export { damageRoles, runDamageDrill } from "./drills/damage-drill.ts";
 export { exitCodes } from "./exit.ts";
 /** The release before feature levels as programs; needs the repository's history, so only tests ask for it. */
 export const releaseBefore = (): Promise<typeof import("./upgrade/release-before.ts")> => import("./upgrade/release-before.ts");
-/** Maker of certificates; loaded only when it is asked for. */
+/** Loads the maker of certificates at its first use. */
 export const certificates = (): Promise<typeof import("./certificates/certificates.ts")> => import("./certificates/certificates.ts");

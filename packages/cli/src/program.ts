@@ -51,7 +51,7 @@ function outliveReader(): void {
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {});
 }
 
-/** Help needs the option but not the number, which is in a package that help does not load. */
+/** Adds the version option; the number itself is in a package that help does not load. */
 async function addVersion(program: Command, args: readonly string[]): Promise<void> {
   const isAsked = ["--version", "-V"].includes(args[0] ?? "");
   const release = isAsked ? (await import("@stamp/base")).release : "";

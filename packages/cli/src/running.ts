@@ -38,7 +38,7 @@ export const nodesToAsk = async (inspector: StampInspector): Promise<NodeInfo[]>
 
 export const wantsJson = (command: Command): boolean => command.opts<{ json?: boolean }>().json === true;
 
-/** A command on the running stamp, with `--json`. */
+/** Makes a command on the running stamp, with `--json`. */
 export const make = (parent: Command, name: string, about: string): Command =>
   withConfig(parent.command(name).description(about).option("--json", "for tools"), ["dataDir"]);
 

@@ -49,7 +49,7 @@ function endQuietly(error: NodeJS.ErrnoException): never {
   throw error;
 }
 
-/** Size of the terminal in characters; undefined if standard output is none. */
+/** Returns the size of the terminal in characters; undefined: standard output is none. */
 export function screenSize(): { readonly rows: number; readonly columns: number } | undefined {
   const { isTTY, rows, columns } = process.stdout;
   return isTTY ? { rows, columns } : undefined;

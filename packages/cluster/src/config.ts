@@ -40,7 +40,7 @@ const timerMsMax = 2_147_483_647;
 const milliseconds = () => z.number().int().min(1).max(timerMsMax);
 const flag = () => z.boolean();
 
-/** Structured keys come from the environment and flags as JSON text. */
+/** Returns a schema for structured keys, which environment and flags give as JSON text. */
 const structured = <T extends z.ZodType>(schema: T) =>
   z.preprocess((value, context) => {
     if (typeof value !== "string") return value;

@@ -7,7 +7,7 @@ import type { ClusterConfig } from "./config.ts";
 import { type ClusterSecretFiles, secretFilesOf } from "./secret-files.ts";
 import { operatorName, peerFilesOf } from "./topology/peer-files.ts";
 
-/** Read at each connection: the first start makes the secret, and it may change while the tool runs. */
+/** Returns a transport that reads the secret at each connection: a start may make it, and it may change meanwhile. */
 export function ownTransport(config: ClusterSecretFiles & Partial<Pick<ClusterConfig, "tls">>): GrpcTransport {
   let certificates: PeerCertificates | undefined;
   const tls = (): PeerTls => {

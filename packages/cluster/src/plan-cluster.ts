@@ -88,7 +88,7 @@ interface Named {
   readonly name: string;
 }
 
-/** Names the processes, in the order of a cold start. */
+/** Returns the names of processes, in the order of a cold start. */
 function namesOf(counts: Readonly<Record<RoleName, number>>, retired: readonly string[]): Named[] {
   return roles.flatMap((role) => {
     const named: Named[] = [];

@@ -132,7 +132,7 @@ async function mergeAll(context: DrillContext, betweenMs = 0): Promise<void> {
   }
 }
 
-/** The first range that can be split; false when none can. */
+/** Splits the first range that can be split; false: none can. */
 async function splitLargest(context: DrillContext): Promise<boolean> {
   for (const { rangeId } of (await blobRanges(context)).toReversed()) {
     const done = await change(context, `split ${rangeId}`, (manager) =>

@@ -19,7 +19,7 @@ export interface SilenceOptions {
   readonly times: readonly WriteTime[];
   /** Returns what the stamp waits for now, in words; empty if it is not known to wait for anything. */
   readonly waitsFor: () => string;
-  /** Current time, in ms, of the clock of `times`. */
+  /** Returns the current time of the clock of `times`, in milliseconds. */
   readonly nowMs: () => number;
 }
 

@@ -14,7 +14,7 @@ export interface BehindDoors {
 }
 
 export interface DoorsOptions {
-  /** Current front-end; undefined while it is down. */
+  /** Returns the current front-end; undefined while it is down. */
   readonly behind: () => BehindDoors | undefined;
   readonly tls: { readonly certificatePath: string; readonly keyPath: string } | undefined;
   readonly logger: Logger;

@@ -103,7 +103,7 @@ class EmbeddedStamp implements Stamp {
     );
   }
 
-  /** The first start. Nothing is left when it fails. */
+  /** Starts the stamp for the first time. If it fails, nothing is left. */
   async begin(): Promise<void> {
     try {
       await this.#change(async () => {

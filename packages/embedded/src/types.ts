@@ -135,7 +135,7 @@ export interface Stamp {
    * for if that takes longer than `readyTimeoutMs`; then the role goes on starting.
    */
   start(role: string): Promise<void>;
-  /** Settings of the account that no request of the REST API sets; those left out stay. It needs `partition-manager-1`, and gives up after 10 s. */
+  /** Changes settings that no REST request sets; omitted ones stay. Needs `partition-manager-1`; gives up after 10 s. */
   setBlobSettings(settings: BlobSettings): Promise<void>;
   /** Makes a key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays until `reset`. */
   createEncryptionScope(name: string): Promise<void>;

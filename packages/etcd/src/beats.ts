@@ -116,7 +116,7 @@ export class Beats {
     }
   }
 
-  /** etcd takes no value any more, also in a branch that it would not go, but removes keys. Undefined: no answer. */
+  /** Removes keys: etcd without room takes no values, not even in an untaken branch, but removals. Undefined: no answer. */
   async #remove(isElected: ReturnType<typeof createdAt>): Promise<Beaten | undefined> {
     const { client, ended } = this.#session;
     const request = { compare: [isElected], success: [remove(this.#key)], failure: [] };
@@ -162,7 +162,7 @@ export interface Sight {
 export interface Watched {
   /** Key in the store, without the prefix of the store's keys. */
   readonly key: Uint8Array;
-  /** Told what lies there after each look; undefined: nothing. */
+  /** Called with the key's value after each look; undefined: there is none. */
   readonly seen: (value: Uint8Array | undefined) => void;
 }
 

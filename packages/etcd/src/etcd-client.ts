@@ -146,7 +146,7 @@ export class EtcdClient {
   }
 }
 
-/** etcd tells the reason in words only (api/v3rpc/rpctypes of etcd). */
+/** Returns a failure in this project's terms; etcd gives the reason in words only (api/v3rpc/rpctypes of etcd). */
 function inOurTerms(failure: Failure): Failure {
   const { message } = failure;
   if (/database space exceeded/.test(message)) return { ...failure, reason: "diskFull" };

@@ -76,7 +76,7 @@ export class EtcdKeyValue implements KeyValue {
     return value?.slice();
   }
 
-  /** Durable on most members when it resolves. Throws DiskError `full` if etcd has no room, FailureError if the session has ended. */
+  /** Writes a batch. Resolves when it is durable on most members. Throws DiskError `full` without room, FailureError if the session has ended. */
   batch(operations: readonly KeyValueOperation[]): Promise<void> {
     if (operations.length === 0) return Promise.resolve();
     const done = this.#last.then(() => this.#write(operations));
@@ -210,7 +210,7 @@ export class EtcdKeyValue implements KeyValue {
     throw new FailureError(answer.failure);
   }
 
-  /** Repeated until there is an answer, or the session has ended. */
+  /** Reads, and repeats until there is an answer or the session has ended. */
   async #read(request: { readonly key: Uint8Array }) {
     const answer = await this.#client.repeat(
       ({ kv }, options) => kv.range(request, options),

@@ -73,7 +73,7 @@ function withoutTarget(account: GeoAccount, running: RunningOperation, lost: str
   return ok(owing(begun, { stamp: lost, command: { kind: "demote", operation, peer: source, point: [] } }));
 }
 
-/** The target is primary already. */
+/** Plans the end of an operation whose target is primary already and whose source is lost. */
 function withoutSource(account: GeoAccount, running: RunningOperation, lost: string): Outcome<GeoAccount> {
   const { kind, target = account.primary, point = [] } = running;
   const owed = owing(account, { stamp: lost, command: { kind: "demote", operation: account.operation, peer: target, point } });

@@ -384,12 +384,12 @@ function afterStep(account: GeoAccount, running: RunningOperation): GeoAccount {
   }
 }
 
-/** The migration gets another number: the source obeys one `drain` of each operation. Its copy stays as it is. */
+/** Plans the seeding anew under another number, because the source obeys one `drain` of each operation. The copy stays. */
 function seedingAgain(account: GeoAccount, { givenUp: _givenUp, drainsAgain: _drainsAgain, ...running }: RunningOperation): GeoAccount {
   return begun(account, { ...running, step: "seeding" });
 }
 
-/** The primary under `epoch` says that the copy at `target` is complete. A late word changes nothing. */
+/** Plans the record after the primary under `epoch` said that the copy at `target` is complete. A late word changes nothing. */
 export function planSeeded(account: GeoAccount, epoch: number, target: string): GeoAccount {
   if (epoch !== account.epoch) return account;
   const { running } = account;

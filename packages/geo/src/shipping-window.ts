@@ -143,7 +143,7 @@ export class ShippingWindow<T> {
     this.#forgetDelivered();
   }
 
-  /** Whether the lane's batch was applied is not known: it is sent again, with the commits that came meanwhile. */
+  /** Notes that the outcome of the lane's batch is not known: it is sent again, with the commits that came meanwhile. */
   failed(name: string): void {
     this.#ended(name).onTheirWay = 0;
     this.#ready.add(name);

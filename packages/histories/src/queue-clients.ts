@@ -55,7 +55,7 @@ export class QueueClients {
     }
   }
 
-  /** After the last fault: what is there is taken and deleted until nothing is missing, and then the count is 0. */
+  /** Takes and deletes messages after the last fault until nothing is missing; then the count has to be 0. */
   async empty(client: QueueDoor, queue: string, withinMs: number): Promise<void> {
     const judge = this.#judge(queue);
     let lost: string[] = [];

@@ -140,7 +140,7 @@ export class QueueJudge {
     this.#fenced(messageId, count, calledAt, "updated");
   }
 
-  /** In the end, when everything that is in the queue was taken: what is missing. When a short life ends is for the queue's clock to say. */
+  /** Returns what is missing after all messages were taken. The queue's clock decides when a short life ends. */
   missing(): string[] {
     const gone = ({ deletedAt, deletesOpen, brief }: Known): boolean => deletedAt !== undefined || deletesOpen > 0 || brief;
     return [...this.#messages].filter(([, known]) => !gone(known)).map(([messageId]) => messageId);

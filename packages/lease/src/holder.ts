@@ -70,7 +70,7 @@ export class LeaseHolder {
     this.#suspendedMs = attempt.sentSuspendedMs;
   }
 
-  /** Never negative: where suspends are told by the wall clock, a step back must not prolong the lease. */
+  /** Returns the time that the machine slept. Never negative: a step back of the wall clock must not prolong the lease. */
   #sleptMs(nowSuspendedMs: number): number {
     return this.#rules.on("leaseCountsSuspends") ? Math.max(0, nowSuspendedMs - this.#suspendedMs) : 0;
   }

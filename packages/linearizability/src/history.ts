@@ -22,7 +22,7 @@ export interface Model<State, Call> {
   readonly initial: State;
   /** Returns the state after the call, or undefined when the answer that was seen can't be given in this state. */
   step(state: State, call: Call): State | undefined;
-  /** Equal exactly for equal states. */
+  /** Returns a text that is equal for equal states only. */
   key(state: State): string;
   /** Calls of different partitions have nothing to do with each other and are checked for themselves. */
   partition?(call: Call): string;

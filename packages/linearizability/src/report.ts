@@ -4,7 +4,7 @@ import type { Model, RecordedOperation } from "./history.ts";
 
 const shownMax = 40;
 
-/** One line when all is well; else each violation, and, loudly, what could not be decided. */
+/** Returns one line if all is well; else each violation, and everything undecided. */
 export function describeVerdict<State, Call>(model: Model<State, Call>, verdict: HistoryVerdict<State, Call>): string {
   if (verdict.kind === "linearizable") {
     return `linearizable: ${verdict.operations} operations in ${verdict.partitions} partitions`;

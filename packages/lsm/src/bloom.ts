@@ -12,7 +12,7 @@ export interface KeyHash {
   readonly h2: number;
 }
 
-/** FNV-1a with two offsets, mixed. */
+/** Returns two FNV-1a hashes with different offsets, mixed. */
 export function hashKey(key: Uint8Array): KeyHash {
   let a = 0x811c9dc5;
   let b = 0x9747b28c;

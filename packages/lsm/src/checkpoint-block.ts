@@ -196,7 +196,7 @@ export class BlockWalk {
 export const withChecksum = (writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> =>
   checksummed(writer.finish(4), writer.length, crc32c);
 
-/** Like `withChecksum`, without a copy. The writer is not used again. */
+/** Returns the bytes like `withChecksum`, without a copy. The writer is not used again. */
 export const takenWithChecksum = (writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> =>
   checksummed(writer.take(4), writer.length, crc32c);
 

@@ -183,7 +183,7 @@ export class CheckpointIndex {
     return bytes;
   }
 
-  /** Whether the key lies between the first and the last one. */
+  /** True if the key lies between the first and the last one. */
   spans(key: Uint8Array): boolean {
     return this.blockCount > 0 && compareBytes(key, this.minKey) >= 0 && compareBytes(key, this.maxKey) <= 0;
   }

@@ -52,7 +52,7 @@ export function encodeCommit(record: CommitRecord, crc32c: Crc32c): Uint8Array<A
   return takenWithChecksum(writer, crc32c);
 }
 
-/** Keys and values are views: keeping one keeps the record. */
+/** Decodes a commit. Keys and values are views: keeping one keeps the record. */
 export function decodeCommit(bytes: Uint8Array, crc32c: Crc32c): Outcome<CommitRecord> {
   if (bytes.length < 9) return damaged("a commit record is too short");
   const end = bytes.length - 4;

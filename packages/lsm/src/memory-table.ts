@@ -64,7 +64,7 @@ export class MemoryTable {
     return this.#firstSequence;
   }
 
-  /** Copies key and value. A second write of one key in one commit replaces the first. */
+  /** Adds a row, with copies of key and value. A second write of one key in one commit replaces the first. */
   put(key: Uint8Array, sequence: number, value: Uint8Array | undefined): void {
     assert(sequence > 0, "sequences start at 1");
     const path = this.#path;
@@ -190,7 +190,7 @@ export class MemoryTable {
     }
   }
 
-  /** Whether (key, sequence) lies between this node and the one that follows it now, or at that one: then nothing has to be looked for. */
+  /** True if (key, sequence) lies between this node and the next one, or equals that: then no search is needed. */
   #isJustBehind(node: Node, key: Uint8Array, sequence: number): boolean {
     if (node !== head && this.#compare(node, key, sequence) >= 0) return false;
     const next = this.#next(node, 0);
@@ -202,7 +202,7 @@ export class MemoryTable {
     return this.#compareKey(node, key) || sequence - this.#sequence(node);
   }
 
-  /** Like `compareBytes`, without a view of the node's key. */
+  /** Compares a node's key like `compareBytes`, without a view of it. */
   #compareKey(node: Node, key: Uint8Array): number {
     const nodes = this.#nodes;
     const chunk = this.#chunks[nodes[node + chunkField] as number] as Uint8Array;

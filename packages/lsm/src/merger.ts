@@ -27,7 +27,7 @@ export class Merger {
     this.#set[source] = true;
   }
 
-  /** For reads, whose sources give one visible version a key: the newest of the next key. The sources to move on are in `advanced`. */
+  /** Returns the newest version of the next key, for reads, whose sources give one visible version a key. `advanced` has the sources to move on. */
   nextKey(): Entry | undefined {
     const heads = this.#heads;
     const { advanced } = this;

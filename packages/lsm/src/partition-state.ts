@@ -203,7 +203,7 @@ export function encodeState(state: PartitionState, crc32c: Crc32c): Uint8Array<A
   return frameRecord(kind, version, writer.written, crc32c);
 }
 
-/** Keys and values of the rest are views: keeping one keeps the record. */
+/** Decodes a state. Keys and values of the rest are views: keeping one keeps the record. */
 export function decodeState(bytes: Uint8Array, crc32c: Crc32c): Outcome<PartitionState> {
   const [, version] = bytes;
   const known = version !== undefined && version >= 1 && version <= formatVersionWithSettled ? version : formatVersionWithSettled;

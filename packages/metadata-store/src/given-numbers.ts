@@ -67,7 +67,7 @@ export class GivenNumbers {
     return refused("invalidArgument", "badRequest", `${inWords(numbers)} was never given: the last ones are ${inWords(this.#given)}`);
   }
 
-  /** A read that is on its way may have left before these numbers were given, so its answer does not count. */
+  /** Reads once more: a read on its way may have left before these numbers were given. */
   #readAnew(): Promise<Outcome<void>> {
     this.#next ??= this.#sent.then(() => {
       this.#next = undefined;

@@ -62,7 +62,7 @@ export class LeaderCalls {
     return this.#leader;
   }
 
-  /** The next call looks up who leads: what the leader answered looks like the answer of one that leads no more. */
+  /** Makes the next call look up the leader: the last answer looks like one of a former leader. */
   lookAgain(): void {
     this.#leader = undefined;
   }
@@ -155,7 +155,7 @@ export class LeaderCalls {
   }
 }
 
-/** Whether another leader, or the same one later, may answer differently. */
+/** True if another leader, or the same one later, may answer differently. */
 function elsewhere({ applied, code, reason }: Failure, { idempotent = false, mayLackMethod = false }: LeaderCallOptions): boolean {
   if (applied === "unknown") return idempotent && (code === "unavailable" || code === "deadlineExceeded" || code === "internal");
   switch (reason) {
@@ -172,7 +172,7 @@ function elsewhere({ applied, code, reason }: Failure, { idempotent = false, may
   }
 }
 
-/** An earlier attempt may still have done it: then the last refusal does not say that it never happened. */
+/** Returns the last failure; unknown if an earlier attempt may have succeeded. */
 function ended(outcome: Failed, anyUnknown: boolean): Failed {
   return anyUnknown ? { ok: false, failure: { ...outcome.failure, applied: "unknown" } } : outcome;
 }

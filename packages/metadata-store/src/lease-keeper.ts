@@ -112,12 +112,12 @@ export class LeaseKeeper {
     return this.#heldBy;
   }
 
-  /** Somebody obeys this epoch and refuses lower ones: the next one that is acquired is above it, as far as the lock service allows. */
+  /** Notes an epoch that somebody obeys: the next acquired one is above it, as far as the lock service allows. */
   heard(epoch: number): void {
     if (Number.isSafeInteger(epoch)) this.#heard = Math.max(this.#heard, epoch);
   }
 
-  /** Cheap and exact: ask it again after every wait, before every answer that depends on it. */
+  /** True while the lease is certainly held. Cheap: ask after every wait, before every answer that depends on it. */
   holds(): boolean {
     const held = this.#holder.holds(this.#world.clock.monotonicMs(), this.#world.clock.suspendedMs());
     if (!held && this.#holder.epoch !== undefined) this.#lose("it may have run out");
@@ -268,7 +268,7 @@ export class LeaseKeeper {
     this.#holder.end();
   }
 
-  /** False when it may still run. */
+  /** Releases the lease; false: it may still run. */
   async #release(epoch: LeaseEpoch): Promise<boolean> {
     const request = { name: this.#options.leaseName, leaseEpoch: toWire(epoch) };
     const answer = await this.#client.releaseLease(request, { timeoutMs: releaseTimeoutMs });

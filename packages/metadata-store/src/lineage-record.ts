@@ -27,7 +27,7 @@ export function encodeLineage({ number, wallMs }: LineageRecord, checksum: Check
   return frameRecord(letter, version, utf8(JSON.stringify({ number, wallMs })), checksum);
 }
 
-/** Refused with `damaged` if the bytes are no record of a lineage, with `newerFormat` if they are one of a later version. */
+/** Decodes a lineage. Refuses with `damaged` if the bytes are no such record, with `newerFormat` if they are of a later version. */
 export function decodeLineage(bytes: Uint8Array, checksum: Checksum): Outcome<LineageRecord> {
   const payload = unframeRecord("metadata", letter, version, bytes, checksum);
   if (!payload.ok) return payload;

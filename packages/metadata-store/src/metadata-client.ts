@@ -173,7 +173,7 @@ export class MetadataClient {
     }
   }
 
-  /** Refused with `notReady` while the store was never initialised. */
+  /** Returns the id of the stamp. Refuses with `notReady` while the store was never initialised. */
   async stampId(timeoutMs: number): Promise<Outcome<string>> {
     const answer = await this.#client.getStamp({}, { timeoutMs });
     return answer.ok ? ok(answer.value.stampId) : answer;

@@ -174,7 +174,7 @@ async function* entriesOf(source: SnapshotSource, fromBytes: number, seed: numbe
   }
 }
 
-/** An empty one has no checksum. */
+/** Reads a chunk of a snapshot; an empty one has no checksum. */
 async function chunkAt(source: SnapshotSource, at: number, seed: number, checksum: SeededChecksum) {
   const head = await source.read(at, 4);
   if (head.length < 4) throw new DecodeError("it ends too early");
@@ -196,7 +196,7 @@ function headerOf(json: Uint8Array): SnapshotHeader {
   return { stampId, version, takenAtMs, lineage };
 }
 
-/** It has at most 256 MiB. */
+/** Opens a snapshot of version 1, which has at most 256 MiB. */
 async function openVersion1(source: SnapshotSource, checksum: SeededChecksum): Promise<Outcome<OpenedSnapshot>> {
   const bytes = await source.read(0, await source.sizeBytes());
   const end = bytes.length - 4;

@@ -50,7 +50,7 @@ export function statusService(
   });
 }
 
-/** Answers nothing where a process proves nothing. */
+/** Returns facts about the secret; none where a process proves nothing. */
 function secretFields({
   secret,
 }: World): Pick<MessageInitShape<typeof GetStatusResponseSchema>, "secretIds" | "secretMadeMs" | "secretProblem"> {

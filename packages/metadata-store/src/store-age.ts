@@ -85,7 +85,7 @@ export class StoreAge {
     return refused("dataLoss", "damaged", message);
   }
 
-  /** The stamp is asked between two answers of one start: so it is of that start. */
+  /** Asks for the stamp between two answers of one start, so that all are of that start. */
   async #isOwn(instance: string): Promise<Outcome<boolean>> {
     const own = this.#stampId();
     if (own === undefined) return ok(false);

@@ -40,7 +40,7 @@ const noneMatches = (header: string, state: ConditionedState): boolean =>
     state,
   );
 
-/** The front-end refuses what can't be read; here it fulfils nothing. */
+/** True if the tags fulfil the expression. The front-end refuses an unreadable one; here nothing fulfils it. */
 function tagsFulfil(ifTags: string, state: ConditionedState | undefined): boolean {
   const parsed = parseWhere(ifTags, "condition");
   return parsed.ok && state !== undefined && holds(parsed.where, state.tags ?? {});

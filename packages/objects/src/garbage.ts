@@ -59,5 +59,5 @@ export function incarnationInRow(table: ObjectTable, value: Uint8Array): number 
   return Number(intact(decodeRow(schema, value)).incarnation ?? 0n);
 }
 
-/** Whether a kept container's row may go, and with it all that was inside. Throws FailureError when it is damaged. */
+/** True if a deleted container's row, with all its content, may be purged. Throws FailureError if the row is damaged. */
 export const mayBePurged = (value: Uint8Array, wallMs: number): boolean => isPurged(decodeContainer(value).deleted, wallMs - purgeMarginMs);

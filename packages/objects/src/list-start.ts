@@ -7,7 +7,7 @@ export interface ListStart {
   readonly marker?: string | undefined;
 }
 
-/** Names that begin with the prefix, from the marker on. */
+/** Returns the first key of names with the prefix, from the marker on. */
 export function listStart(keyOf: (text: string) => Uint8Array, { prefix = "", marker = "" }: ListStart): Uint8Array {
   return compareText(marker, prefix) > 0 ? keyOf(marker) : keyOf(prefix);
 }

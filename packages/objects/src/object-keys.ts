@@ -64,14 +64,14 @@ export const accountsFrom = (name: string): Uint8Array => (name === "" ? new Uin
 /** Returns the prefix of the rows of a container and of those deleted under its name. */
 export const containerRowsPrefix = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container]]);
 
-/** First key behind the container rows that a listing for this prefix shows: shares are listed only by their own prefix. */
+/** Returns the first key behind the container rows that a list with this prefix shows: shares need their own prefix. */
 export function containersEnd(account: string, prefix: string): Uint8Array {
   if (isShareContainer(prefix)) return afterPrefix(containersPrefix(account, prefix));
   const [end, shares] = [afterPrefix(containersPrefix(account, prefix)), containersPrefix(account, sharePrefix)];
   return compareBytes(end, shares) < 0 ? end : shares;
 }
 
-/** The row of a container that was deleted and is kept. */
+/** Returns the key of a deleted container that is kept. */
 export const deletedContainerKey = (account: string, container: string, incarnation: number): Uint8Array =>
   encodeKey([[account], [containerKind, container], [incarnation]]);
 

@@ -105,7 +105,7 @@ const blobRowElements: Readonly<Record<number, number>> = {
   [pageRow]: 4,
 };
 
-/** The garbage of blobs is found by reading every row that names others. */
+/** Returns a reader of blob rows: their garbage is found by reading every row that names others. */
 function blobReader({ key, name, object }: Named): Read | undefined {
   const [row] = object;
   if (typeof row !== "number" || blobRowElements[row] !== object.length) return undefined;

@@ -63,7 +63,7 @@ export interface AssignmentState {
 
 export const isLive = (lease: ServerLease): boolean => lease.leaseEpoch > 0 && !lease.ended && !lease.renewalsRefused;
 
-/** Whether the lease under which the range was assigned is over, by the lock service's word. */
+/** True if the lease under which the range was assigned has ended, by the lock service's word. */
 export const leaseOver = (range: Range, leases: readonly ServerLease[]): boolean =>
   isOver(
     range,

@@ -142,7 +142,7 @@ interface Measure {
   readonly text: (load: number) => string;
 }
 
-/** One: the move that evens the most and the least loaded server out best. By requests, else by CPU, else by bytes of rows. */
+/** Returns the move that evens out the most and the least loaded server best: by requests, else CPU, else bytes of rows. */
 function moves(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
   const measures = measuresOf(state, policy);
   for (const [i, measure] of measures.entries()) {
@@ -152,7 +152,7 @@ function moves(rested: readonly Range[], state: BalanceState, policy: BalancePol
   return [];
 }
 
-/** The first counts most: none is evened out at the cost of one before it, or ranges would be moved to and fro. */
+/** Returns measures in order of priority. A move for one must not worsen an earlier one, or ranges would move to and fro. */
 function measuresOf(state: BalanceState, policy: BalancePolicy): Measure[] {
   const counted = ({ rangeId }: Range): SettledLoad | undefined => {
     const figures = state.figures.get(rangeId);

@@ -62,7 +62,7 @@ export class RangeMap {
   }
 }
 
-/** Refused with `damaged` when a table's ranges overlap, leave a gap, or share an id. */
+/** Refuses with `damaged` if a table's ranges overlap, leave a gap, or share an id. */
 export function checkCover(ranges: readonly Range[]): Outcome<void> {
   const ids = new Set<string>();
   for (const range of ranges) {

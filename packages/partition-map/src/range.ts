@@ -77,7 +77,7 @@ export function firstRangeOf(table: ObjectTable): Range {
   };
 }
 
-/** Stream names are made of the range's id, which is never used again. */
+/** Returns the names of a range's streams, made of its id, which is never used again. */
 export function streamsOf(rangeId: string, table: ObjectTable): RangeStreams {
   const below = `/ps/${rangeId}`;
   return {

@@ -32,11 +32,11 @@ export interface NodeWorldOptions {
   readonly logger?: Logger;
   /** Transport of the process (default: gRPC). */
   readonly transport?: Transport;
-  /** Credential of the process for calls. Without it, neither this process nor its peers prove who they are. */
+  /** Returns the credential of the process for calls; without it, neither side proves its name. */
   readonly credential?: () => Credential;
   /** Certificates by which the process and its peers prove their names; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;
-  /** Facts about the secret of the stamp, for the process's facts; undefined: they have none. */
+  /** Returns facts about the stamp's secret; undefined: there are none. */
   readonly secret?: () => SecretFacts;
   /** Address at which others reach the process, if it is not the one it listens at. */
   readonly advertised?: string | undefined;
@@ -45,7 +45,7 @@ export interface NodeWorldOptions {
   readonly rules?: Rules;
   /** Memory of the process in bytes; given if the process has only this role. */
   readonly memoryBytes?: number;
-  /** Instead of ending the process; for several roles in one. */
+  /** Called instead of ending the process, where it runs several roles. */
   readonly onFatal?: (reason: string) => void;
 }
 

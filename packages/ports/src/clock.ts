@@ -4,7 +4,7 @@
 import { jittered, type Random } from "./random.ts";
 
 export interface Timer {
-  /** Idempotent; after it the callback never runs. */
+  /** Cancels the timer; the callback never runs afterwards. Idempotent. */
   cancel(): void;
 }
 

@@ -49,7 +49,7 @@ export interface DiskFile {
   /** Makes the file at least this long with its blocks allocated, reading as zeros where nothing was written. */
   allocate(lengthBytes: number): Promise<void>;
   truncate(lengthBytes: number): Promise<void>;
-  /** Everything written before the call is durable when it resolves (fdatasync). */
+  /** Syncs the file: all writes before the call are durable when it resolves (fdatasync). */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export interface Disk {
   list(folder: string): Promise<string[]>;
   remove(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** Names created, renamed or removed in this folder before the call are durable when it resolves. */
+  /** Syncs a folder: names created, renamed or removed before the call are durable when it resolves. */
   syncFolder(folder: string): Promise<void>;
   /** Replaces a small file as a whole: after a crash it has the old or the new content. Durable when it resolves. */
   writeAtomically(path: string, content: Uint8Array): Promise<void>;

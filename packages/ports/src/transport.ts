@@ -102,7 +102,7 @@ export interface ServedService {
 /** Pairs a service with its handlers, and checks their types. */
 export const served = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({ service, handlers });
 
-/** Like `served`, for callers that do not know the secret of the stamp. */
+/** Serves like `served`, for callers that do not know the stamp's secret. */
 export const servedOpenly = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({
   service,
   handlers,

@@ -24,7 +24,7 @@ export interface World {
   readonly tracer?: Tracer;
   /** Number of the operating-system process; absent where there is none of its own (simulator). */
   readonly pid?: number;
-  /** CPU time of the operating-system process so far, user and system; absent where there is none of its own. */
+  /** Returns the CPU time of the process so far, user and system, in milliseconds; absent: it has no process of its own. */
   readonly cpuMs?: () => number;
   /** Memory of the machine, or of the container that the process runs in; absent where the process is not the role's own. */
   readonly memoryBytes?: number;

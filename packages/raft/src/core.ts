@@ -33,7 +33,7 @@ export interface RaftOptions {
   /** Ticks without a leader before an election: between this number and twice this number. */
   readonly electionTicks: number;
   readonly heartbeatTicks: number;
-  /** Random number in [0, 1), given for each new election timeout. */
+  /** Returns a random number in [0, 1), for each new election timeout. */
   readonly random: () => number;
   readonly rules: Rules;
   readonly limits?: Partial<RaftLimits>;

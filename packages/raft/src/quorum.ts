@@ -16,7 +16,7 @@ import type { MemberId } from "./types.ts";
 
 export const majorityOf = (voters: number): number => Math.floor(voters / 2) + 1;
 
-/** Size of a wide quorum. A single voter has none: nobody could tell it what it forgot. */
+/** Returns the size of a wide quorum. A single voter has none: nobody could tell it what it forgot. */
 export const wideOf = (voters: number): number => voters - majorityOf(voters) + 2;
 
 /** One configuration, or the last two while the newest is not committed. */

@@ -372,7 +372,7 @@ export class RangePartition {
     return this.#streams;
   }
 
-  /** No new transaction; resolves when none is in flight, or when the time is over: what is left then is unknown to its caller. */
+  /** Takes no new transaction; resolves when none is in flight or the time is over. The outcome of the rest is unknown. */
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;

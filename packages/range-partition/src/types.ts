@@ -27,7 +27,7 @@ export interface Snapshot {
 export interface Transaction {
   /** A ticket: larger than every one given before that was committed, also by earlier owners. Not the place in the log. */
   readonly nextSequence: number;
-  /** Every ticket given from now on is above this one: another stamp has used it for rows that are written here. */
+  /** Makes every later ticket higher than this one, which another stamp used for rows that are written here. */
   raiseTicket(ticket: number): void;
   /**
    * Returns the committed row; in a pipelined transaction, the row that was decided last under its lock key. Throws FailureError if storage can't

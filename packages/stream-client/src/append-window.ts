@@ -303,7 +303,7 @@ export class AppendWindow<T> {
     return this.#pump(effects);
   }
 
-  /** Fenced, closed or broken: nothing is ever sent again. */
+  /** Ends the window when it is fenced, closed or broken: nothing is sent again. */
   end(failure: Failure): readonly WindowEffect<T>[] {
     if (this.#state.kind === "ended") return [];
     this.#state = { kind: "ended", failure };

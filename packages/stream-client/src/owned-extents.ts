@@ -103,7 +103,7 @@ export class OwnedExtents {
     return ok(gone);
   }
 
-  /** The first attempt may still arrive: each one goes by the list as it then is. */
+  /** Drops extents until the outcome is known. A first attempt may still arrive, so each one goes by the present list. */
   async #dropUntilKnown(dropped: ReadonlySet<number>): Promise<void> {
     const { signal } = this.#parts;
     const { clock, random } = this.#parts.world;

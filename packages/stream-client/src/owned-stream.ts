@@ -137,7 +137,7 @@ export class OwnedStream {
     this.#act(this.#window.withdrawAll(failure));
   }
 
-  /** Whether the extent is in the list of this stream. */
+  /** True if the extent is in the list of this stream. */
   knows(extentId: number): boolean {
     return this.#extents.knows(extentId);
   }
@@ -226,7 +226,7 @@ export class OwnedStream {
     this.#checkIdle();
   }
 
-  /** The call is made synchronously, so appends of one lane leave in offset order. */
+  /** Sends an append. The call is made synchronously, so appends of one lane leave in offset order. */
   #send(append: PendingAppend<Item>, extentId: number, offsetBytes: number): void {
     const { world, limits } = this.#parts;
     const primary = this.#addresses[0] as string;
@@ -361,7 +361,7 @@ export class OwnedStream {
     if (ended !== undefined) this.#lost(ended);
   }
 
-  /** The open extent, the last one. */
+  /** Makes the open extent the last one of the list. */
   #list(location: Location): void {
     const { extentId, addresses } = location;
     this.#parts.reader.learn([location]);
@@ -417,7 +417,7 @@ export class OwnedStream {
     return { stream: this.name, reader: this.#parts.reader, extents: this.#extents, signal: this.#stop.signal };
   }
 
-  /** No new appends; resolves when those in flight are resolved or `timeoutMs` has passed, after which they are unknown. */
+  /** Takes no new appends; resolves when those in flight are resolved, or after `timeoutMs`: the rest is unknown. */
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     this.#closing = true;
     if (this.#window.ended === undefined && this.#window.pending > 0) {

@@ -76,7 +76,7 @@ export class StreamClient {
     return ok(streams);
   }
 
-  /** Fallback for a stream manager of an earlier version, while the stamp is upgraded. */
+  /** Opens streams one by one, at a stream manager of an earlier version during an upgrade. */
   async #openOneByOne(names: readonly string[], ownerEpoch: OwnerEpoch, options: OpenOptions): Promise<Outcome<OwnedStream[]>> {
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
     const streams: OwnedStream[] = [];
@@ -153,7 +153,7 @@ export class StreamClient {
     );
   }
 
-  /** Idempotent: a stream that is gone is deleted. What no other list holds is kept for the grace period and then deleted. */
+  /** Deletes a stream. Idempotent. What no other list holds is kept for the grace period and then deleted. */
   async deleteStream(name: string, ownerEpoch: OwnerEpoch, options: { readonly timeoutMs: number }): Promise<Outcome<void>> {
     const request = { name, ownerEpoch: toWire(ownerEpoch) };
     const answer = await this.#call(options.timeoutMs, true, (manager, timeoutMs) => manager.deleteStream(request, { timeoutMs }));

@@ -134,7 +134,7 @@ function bodyOf(stored: StoredRecord): unknown {
   }
 }
 
-/** Refused with `damaged` for anything that `encodeStored` did not write, with `newerFormat` for an intact record of a later version. */
+/** Decodes a record. Refuses with `damaged` what `encodeStored` never wrote, with `newerFormat` an intact record of a later version. */
 export function decodeStored(key: string, bytes: Uint8Array, checksum: Checksum): Outcome<StoredRecord> {
   const kind = kindOf(key);
   if (kind === undefined) return refused("dataLoss", "damaged", `no record has the key ${key}`);

@@ -51,11 +51,11 @@ export class ExtentCounts {
   }
 }
 
-/** Nodes that an attempt makes files on. */
+/** Returns the nodes on which an attempt makes files. */
 export const targetsOf = (attempt: AttemptRecord | undefined): readonly ReplicaPlace[] =>
   attempt === undefined ? [] : attempt.kind === "repair" ? [attempt.target] : attempt.targets;
 
-/** Nodes that have, or are being given, a replica or a fragment of the extent; each once. */
+/** Returns the nodes that have, or are given, a replica or fragment of the extent, each once. */
 export function holdersOf({ replicas, repair, coded, attempt }: ExtentRecord): Iterable<string> {
   if (repair === undefined && coded === undefined && attempt === undefined) return replicas.map(({ nodeId }) => nodeId);
   const places = [...replicas, ...(repair === undefined ? [] : [repair]), ...(coded?.fragments ?? []), ...targetsOf(attempt)];

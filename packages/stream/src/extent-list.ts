@@ -36,7 +36,7 @@ export class ExtentList {
     return this.tail.at(-1) ?? this.segments.at(-1)?.extents.at(-1);
   }
 
-  /** Index of an extent in the list; -1: not in it. Searches from the end, because callers mostly ask for late extents. */
+  /** Returns the index of an extent in the list; -1: not in it. Searches from the end, because callers mostly ask for late extents. */
   indexOf(id: ExtentId): number {
     let end = this.length;
     for (const { extents, from } of this.pieces.toReversed()) {

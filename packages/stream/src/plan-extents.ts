@@ -148,7 +148,7 @@ function checkNoSuccessor(state: StreamState, request: Omit<AllocationRequest, "
   return owned;
 }
 
-/** An extent that was allocated and never opened: nobody knows of it. */
+/** Plans the end of extents that were allocated and never opened: nobody knows of them. */
 export function planDropAllocating(state: StreamState, ids: readonly ExtentId[]): Outcome<TransactionPlan> {
   const changes: RecordChange[] = [];
   for (const id of ids) {
@@ -158,7 +158,7 @@ export function planDropAllocating(state: StreamState, ids: readonly ExtentId[])
   return ok({ changes, reads: [] });
 }
 
-/** Recorded before the first Fence. Nothing to do when it is sealing or sealed already. */
+/** Plans the record `sealing`. Nothing changes if the extent is sealing or sealed already. */
 export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent === undefined) return unknownExtent(id);
@@ -167,7 +167,7 @@ export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<Transac
   return refused("failedPrecondition", "unknownExtent", `extent ${id} is ${extent.phase}`);
 }
 
-/** The first recorded length wins: when it is sealed already nothing changes, and the caller adopts what is recorded. */
+/** Plans the record of a sealed length. The first one wins: if the extent is sealed, the caller adopts the recorded length. */
 export function planRecordSealed(
   state: StreamState,
   id: ExtentId,
@@ -228,7 +228,7 @@ export function planMarkReplicas(
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
-/** A new version and the node that gets a copy of it, recorded before the copy is made. Takes back an attempt at coding. */
+/** Plans a repair: a new version and the node for the copy, recorded before the copy is made. Takes back an attempt at coding. */
 export function planBeginRepair(state: StreamState, id: ExtentId, target: ReplicaPlace): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed" || extent.coded !== undefined) return unknownExtent(id);
@@ -241,7 +241,7 @@ export function planBeginRepair(state: StreamState, id: ExtentId, target: Replic
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
-/** The copy is durable: it takes the place of `replaced` (or is one more), and that becomes garbage of this extent. */
+/** Plans the end of a repair: the durable copy replaces `replaced`, which becomes garbage, or is one more. */
 export function planFinishRepair(
   state: StreamState,
   id: ExtentId,
@@ -264,7 +264,7 @@ export function planFinishRepair(
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
-/** The copy was not made: its target may hold a part of it, which is garbage. */
+/** Plans the end of a failed repair: its target may hold a part of the copy, which is garbage. */
 export function planAbandonRepair(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.repair === undefined) return ok({ changes: [], reads: [] });
@@ -282,12 +282,12 @@ export function planForgetRemoved(state: StreamState, id: ExtentId, place: Repli
   return ok({ changes: [{ kind: "extent", record: { ...extent, removed } }], reads: [] });
 }
 
-/** Every replica of a dropped extent is deleted. */
+/** Plans to forget a dropped extent whose replicas are all deleted. */
 export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   return ok({ changes: state.extent(id)?.phase === "dropped" ? [{ kind: "removeExtent", id }] : [], reads: [] });
 }
 
-/** Numbers for extents and segments; a leader takes them in advance, a successor never uses the rest. */
+/** Plans the reservation of numbers for extents and segments; a successor never uses what is left of them. */
 export function planReserveIds(state: StreamState, count: number): Outcome<TransactionPlan> {
   return ok({ changes: [{ kind: "ids", next: state.nextId + count }], reads: [] });
 }

@@ -125,7 +125,7 @@ function openedExtent(state: StreamState, name: string, content: StreamContent, 
   return ok({ ...extent, phase: "open" });
 }
 
-/** The records of the extents that owners say are complete. Refused with `conflict` when one is being sealed otherwise. */
+/** Returns the seals of extents that owners say are complete. Refuses with `conflict` if one is being sealed otherwise. */
 function sealsOf(state: StreamState, edits: readonly StreamEdit[]): Outcome<Map<ExtentId, RecordChange>> {
   const seals = new Map<ExtentId, RecordChange>();
   for (const { name, ownerEpoch, complete } of edits) {

@@ -73,7 +73,7 @@ export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">,
   return ok({ changes: same ? [] : [{ kind: "node", record }], reads: [] });
 }
 
-/** decommissioned: only a node that was to be emptied and is. */
+/** Plans a change of a node's duty; `decommissioned` only for a node that was to be emptied and is empty. */
 export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty): Outcome<TransactionPlan> {
   const record = state.node(nodeId);
   if (record === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);

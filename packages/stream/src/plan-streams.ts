@@ -14,7 +14,7 @@ import type { StreamState } from "./state.ts";
 export const dropsPerTransactionMax = 64;
 export const streamNameMax = 512;
 
-/** The rule `ownerEpochAtManager`: a change or an answer is for the owner that is recorded, nobody else. */
+/** Refuses another owner than the recorded one (rule `ownerEpochAtManager`). */
 export function checkOwner(record: StreamRecord, epoch: OwnerEpoch, rules: Rules): Outcome<void> {
   if (record.ownerEpoch === epoch || !rules.on("ownerEpochAtManager")) return ok();
   const current = { currentOwnerEpoch: String(record.ownerEpoch) };

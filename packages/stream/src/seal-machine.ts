@@ -79,7 +79,7 @@ export class SealMachine {
     if (this.#decided === undefined) this.#answers.set(nodeId, answer);
   }
 
-  /** Its connection was refused or lost, or it is silent towards this leader: it may answer later, but it is not worth waiting for. */
+  /** Notes that a node's connection was refused or lost, or that it is silent: it may answer later and is not waited for. */
   unreachable(nodeId: string): void {
     this.#unreachable.add(nodeId);
   }

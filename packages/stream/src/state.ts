@@ -222,7 +222,7 @@ export class StreamState {
     return this.#streams.get(name)?.record;
   }
 
-  /** Extents of a stream; empty if there is no such stream. */
+  /** Returns the extents of a stream; empty: there is no such stream. */
   list(name: string): ExtentList {
     return this.#streams.get(name)?.list ?? ExtentList.empty;
   }
@@ -398,7 +398,7 @@ export class StreamState {
     return new ExtentList(segments, record.tail);
   }
 
-  /** Only what differs is counted: a list may be long, its changes are small. */
+  /** Counts references anew where a list changed: lists may be long, changes are small. */
   #recount(before: StreamEntry | undefined, after: StreamEntry | undefined): void {
     const old = new Map((before?.list.segments ?? []).map(({ extents, from }) => [extents, from]));
     const lost: { readonly extents: readonly ExtentId[]; readonly from: number; readonly to: number }[] = [];

@@ -112,7 +112,7 @@ export class Processes {
     for (const connection of incarnation.accepted) connection.serverPaused();
   }
 
-  /** Like a pause, of the whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
+  /** Suspends a whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
   suspend(name: string): void {
     const incarnation = this.get(name).incarnation;
     if (!incarnation || incarnation.paused) return;
@@ -174,7 +174,7 @@ export class Processes {
     });
   }
 
-  /** A role could not start: a failure ends the process, as in production; a bug ends the run. */
+  /** Handles the end of a role that could not start: a failure ends the process, as in production; a bug ends the run. */
   #exited(incarnation: Incarnation, error: unknown): void {
     if (!incarnation.alive) return;
     if (!(error instanceof FailureError) && !(error instanceof DiskError)) {

@@ -88,7 +88,7 @@ export class Simulation {
 
   // ---- processes
 
-  /** The process starts when the simulation runs (or at once when it does). A process has an address of its name. */
+  /** Adds a process, at the address of its name. It starts with the simulation, or at once if that runs. */
   addProcess(name: string, factory: RoleFactory, options: ProcessOptions = {}): void {
     const process = this.#processes.make(name, factory, options.restartAfterMs);
     if (!options.down) this.#later(0, "start", name, () => this.#processes.start(process));
@@ -143,7 +143,7 @@ export class Simulation {
     this.#processes.pause(name);
   }
 
-  /** Like a pause, of the whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
+  /** Suspends a whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
   suspend(name: string): void {
     this.#processes.suspend(name);
   }
@@ -195,7 +195,7 @@ export class Simulation {
     }
   }
 
-  /** Whatever `from` has open to `to` breaks, at `from` first; false when nothing is open. */
+  /** Breaks all connections from `from` to `to`, at `from` first; false: none is open. */
   breakConnections(from: string, to: string): boolean {
     const incarnation = this.#processes.get(from).incarnation;
     const open = [...(incarnation?.opened ?? [])].filter(({ address }) => this.network.hostOf(address) === to);
@@ -234,7 +234,7 @@ export class Simulation {
     }
   }
 
-  /** Work that goes on beside the body; when it fails, the run does. */
+  /** Runs work beside the body; its failure is the run's. */
   background(work: Promise<unknown>): void {
     work.catch((error: unknown) => this.#fail(error, "background"));
   }

@@ -72,7 +72,7 @@ function plainText(field: DescField): string {
   }
 }
 
-/** Keys are what users sent. */
+/** Encodes a map, whose keys are what users sent. */
 function record(map: Readonly<Record<string, unknown>>, isLong: boolean): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
   for (const key in map) {

@@ -16,12 +16,12 @@ export type Plain<T> = T extends bigint
       ? readonly Plain<E>[]
       : { readonly [K in keyof T as K extends "$typeName" | "$unknown" ? never : K]: Plain<T[K]> };
 
-/** Bytes are shared with the message. Throws FailureError `badRequest` for a number that is not a safe integer. */
+/** Returns the plain value; bytes are shared with the message. Throws FailureError `badRequest` for a number that is not a safe integer. */
 export function plainOf<T>(message: T): Plain<T> {
   return (mayCompile ? plainQuickly(message) : plainByName(message)) as Plain<T>;
 }
 
-/** False in a process that was started with --disallow-code-generation-from-strings. */
+/** True unless the process was started with --disallow-code-generation-from-strings. */
 const mayCompile = ((): boolean => {
   try {
     return new Function("return true")() as boolean;
@@ -43,6 +43,6 @@ function plainQuickly(value: unknown): unknown {
   return plainByName(value);
 }
 
-/** Value that `create(schema, …)` takes. */
+/** Returns a value that `create(schema, …)` takes. */
 export const initOf = <S extends DescMessage>(schema: S, value: object): MessageInitShape<S> =>
   (mayCompile ? compiledInit(schema)(value) : initByName(schema, value)) as MessageInitShape<S>;

@@ -184,7 +184,7 @@ const serversLease = "ps/";
 /** Sessions of gateways that open files (docs/design/files.md). */
 const sessionsLease = "files/";
 const leaseRow = (name: string): string => [serversLease, sessionsLease].find((prefix) => name.startsWith(prefix)) ?? name;
-/** Leases of partition servers are named for their holders. */
+/** Returns the holder in the name of a lease: partition servers' leases are named for them. */
 const holderIn = (name: string): readonly string[] => (name.startsWith(serversLease) ? [name.slice(serversLease.length)] : []);
 
 const leaseRows = {

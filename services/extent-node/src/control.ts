@@ -153,7 +153,7 @@ export async function sealExtent(node: Node, request: SealExtentRequest): Promis
   });
 }
 
-/** A replica with another content than the one that the stream manager has recorded is damaged. */
+/** Refuses a replica with another content than the stream manager has recorded: it is damaged. */
 async function asRecorded(
   node: Node,
   extent: LocalExtent,

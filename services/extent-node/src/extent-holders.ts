@@ -28,7 +28,7 @@ interface Parts {
   readonly lockService: string;
   /** Name of this node. */
   readonly nodeId: string;
-  /** Feature level of the stamp; undefined: not heard yet. */
+  /** Returns the feature level of the stamp; undefined: not known yet. */
   readonly level: () => number | undefined;
   /** True if the extent was made with a replica on this node and on that one, as far as this node knows. */
   readonly madeWith: (extentId: number, nodeId: string) => boolean;

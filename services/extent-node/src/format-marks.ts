@@ -8,7 +8,7 @@ import { DiskError, raiseFormats, type World } from "@stamp/ports";
 /** Formats that this process has marked, by its world. */
 const marked = new WeakMap<object, Set<string>>();
 
-/** Durable when it resolves. `creation`: the record has a creation number. Refused with `diskFailed` if the disk takes no mark. */
+/** Marks a format, durably when it resolves; `creation`: the record has a creation number. Refuses with `diskFailed` if the disk takes no mark. */
 export async function markFormat(world: World, format: "extent" | "fragment", creation: unknown): Promise<Outcome<void>> {
   if (format === "extent" && creation === undefined) return ok();
   const level = creation === undefined ? neededLevels.fragments : neededLevels.creationNumbers;

@@ -87,7 +87,7 @@ export class Node {
   constructor(
     parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store" | "fragments" | "journalDisk"> & {
       readonly obeyed: ObeyedTerm;
-      /** Feature level of the stamp; undefined: not heard yet. */
+      /** Returns the feature level of the stamp; undefined: not known yet. */
       readonly level: () => number | undefined;
     },
   ) {
@@ -225,7 +225,7 @@ export class Node {
     return ok(given);
   }
 
-  /** A command under this term: refused below the highest one seen; a higher one is durable before the command is answered. */
+  /** Obeys a command's term: refuses one below the highest seen; a higher one is durable before the command is answered. */
   obey(term: number): Outcome<Promise<void>> {
     if (term < this.smTerm && this.world.rules.on("smTermAtNode")) {
       // The refused leader may lead by an older metadata store. This node's copy says so.

@@ -120,7 +120,7 @@ export class DoorGate {
     this.#clock.after(0, () => this.#turn());
   }
 
-  /** The loop came round: what was started has done what it could without waiting for others. */
+  /** Ends a turn of the event loop: what was started has done all it could without waiting for others. */
   #turn(): void {
     const nowMs = this.#clock.monotonicMs();
     const tookMs = nowMs - (this.#turnSinceMs ?? nowMs);

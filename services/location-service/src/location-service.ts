@@ -108,7 +108,7 @@ export class LocationServiceRole implements Role {
     await this.#identity?.close();
   }
 
-  /** Memory is true while the lease is held. */
+  /** Returns the location of this term. Refused unless the lease is held. */
   #leading(): Outcome<Location> {
     if (this.#term !== undefined && this.#keeper?.holds() === true) return ok(this.#term.location);
     return refusedByStandby("location service", this.#keeper?.heldBy);

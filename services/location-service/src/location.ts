@@ -204,7 +204,7 @@ export class Location {
     return mayLeave.ok ? this.#withSecond(name, plan) : mayLeave;
   }
 
-  /** Accounts that should move. */
+  /** Proposes accounts that should move. */
   proposeMoves(): Promise<Proposal> {
     const { registry, world } = this.#options;
     return rebalancePlan(registry, this.stamps, world.clock.monotonicMs());
@@ -224,7 +224,7 @@ export class Location {
     return page.ok && unheard !== undefined ? ok({ ...page.value, complete: false, trouble: unheard }) : page;
   }
 
-  /** Text if a stamp is being deposed and has not answered that: it may have more than it says, and may go on writing. */
+  /** Returns a text if a stamp is being deposed and has not answered: it may have more than it says, and may go on writing. */
   #unheard(name: string, stamp: string): string | undefined {
     const running = this.#options.registry.account(name)?.running;
     if (running?.kind !== "forced" || running.source !== stamp) return undefined;
@@ -241,7 +241,7 @@ export class Location {
     return this.stamps.onStamp(held, (link) => link.forgetDiverged(name, marker));
   }
 
-  /** Why the account's operation waits, how its stamps differ from its record, or why its copy can't be shipped to; empty: nothing is wrong. */
+  /** Returns why the account's operation waits, how its stamps differ from its record, or why its copy can't be shipped to; empty: nothing is wrong. */
   troubleOf(account: AccountRecord): string {
     const { running, secondary } = account;
     const trouble = this.#operations.troubleOf(account) || this.#olderRoles.known(account) || this.#queueRoles.known(account);

@@ -24,7 +24,7 @@ export interface OperationsOptions {
   readonly registry: Registry;
   /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
-  /** Number of commits that the account's primary has not shipped yet. */
+  /** Returns the number of commits that the account's primary has not shipped. */
   readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
@@ -101,7 +101,7 @@ export class Operations {
     await this.#options.settings.keep(account, secondary);
   }
 
-  /** The primary does not answer: its copy may serve without a word of it (docs/design/geo.md "Keys and settings"). */
+  /** Lets the copy serve without a word of its primary, which does not answer (docs/design/geo.md "Keys and settings"). */
   async vouch({ name, secondary, epoch, running }: AccountRecord): Promise<void> {
     if (secondary === undefined || running !== undefined) return;
     await this.#options.inTurn(secondary, () => this.#at(secondary, (link) => link.vouchForCopy(name, epoch)));
@@ -234,7 +234,7 @@ export class Operations {
     return recorded.ok ? ok(true) : recorded;
   }
 
-  /** The primary is drained. When everything is shipped, its settings too, the promotion comes next. */
+  /** Handles the step of a drained primary: when all is shipped, with its settings, the promotion is next. */
   async #draining(account: AccountRecord): Promise<Outcome<number>> {
     const { running } = account;
     const pending = await this.#options.pendingOf(account);

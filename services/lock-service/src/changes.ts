@@ -23,7 +23,7 @@ export class Changes {
     this.#keysMax = keysMax;
   }
 
-  /** Durable by now. Keys of one version may come in several calls, versions only rise. */
+  /** Notes keys as durable. Keys of one version may come in several calls; versions only rise. */
   note(keys: Iterable<readonly [key: string, version: number]>): void {
     for (const [key, version] of keys) this.#written.push({ key, version });
     if (this.#written.length < 2 * this.#keysMax) return;

@@ -64,7 +64,7 @@ export interface CommitterOptions {
   readonly refusal: (writes: boolean) => Promise<Failed | undefined>;
   /** Makes some room on a full disk; false when it can't. */
   readonly giveRoom: () => Promise<boolean>;
-  /** Nothing more is written or answered: the process must not go on, or must give its turn as the active one up. */
+  /** Called when nothing may be written or answered any more: the process must end, or give up its turn as the active one. */
   readonly broken: (why: string) => void;
 }
 

@@ -8,7 +8,7 @@ import type { Committer } from "./committer.ts";
 export interface Watched {
   readonly committer: Committer;
   readonly leases: LeaseTable;
-  /** Time by the monotonic clock. */
+  /** Returns monotonic time, in milliseconds. */
   readonly nowMs: () => number;
   /** Id of this start of the lock service. */
   readonly instance: string;
@@ -28,7 +28,7 @@ export async function leaseNews(store: Watched, name: string, epoch: number, wai
   }
 }
 
-/** Names the leases of an answer: another text after every change of a lease. */
+/** Returns a text for the leases of an answer, which differs after every change of a lease. */
 export const leasesState = ({ committer, instance }: Watched): string => `${instance}/${committer.leaseWaits.changes}`;
 
 /** Resolves when a lease with the prefix was granted or has ended since the answer with `state`, and after `waitMs` at the latest. */

@@ -27,13 +27,13 @@ export interface OpenStore {
   readonly committer: Committer;
   /** Leases that waits for news look at. Answers do not come from here: they are judged in a turn of the committer. */
   readonly leases: LeaseTable;
-  /** Time by the monotonic clock. */
+  /** Returns monotonic time, in milliseconds. */
   readonly nowMs: () => number;
   /** Feature level in the store. */
   readonly level: StoredLevel;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
   readonly snapshots: Snapshots;
-  /** Number of keys, and from how many on none is made. */
+  /** Returns the number of keys, and the bound from which on none is made. */
   readonly keys: () => number;
   readonly keysMax: number;
   /** Most keys that one transaction writes; undefined: as many as it may name. */

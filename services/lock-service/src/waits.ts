@@ -38,7 +38,7 @@ export class Waits {
     return this.#changes;
   }
 
-  /** When the wait of a question that comes now is over, by the monotonic clock. Long waits end in a round, so that answers leave together. */
+  /** Returns the monotonic end of the wait of a question that comes now. Long waits end in a round, so that answers leave together. */
   endMs(waitMs: number, { deadlineMs }: Pick<CallContext, "deadlineMs">): number {
     const mostMs = Math.min(waitMs, waitMaxMs);
     const untilMs = mostMs < roundsFromMs ? mostMs : (this.#clock.untilRoundMs?.(mostMs) ?? mostMs);

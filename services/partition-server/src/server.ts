@@ -83,7 +83,7 @@ export function partitionServerHandlers(
 
 type Calls<Names extends keyof Handlers<typeof PartitionServer>> = Pick<Handlers<typeof PartitionServer>, Names>;
 
-/** Commands of the partition manager: each is vouched for by its term and by the epoch of the range's owner. */
+/** Handles commands of the partition manager, each vouched for by its term and by the epoch of the range's owner. */
 function commandHandlers(holdings: Holdings, commands: VouchedCommands): Calls<"loadPartition" | "closePartition" | "reshapePartitions"> {
   return {
     loadPartition: (request) =>
@@ -123,7 +123,7 @@ function commandHandlers(holdings: Holdings, commands: VouchedCommands): Calls<"
   };
 }
 
-/** Work on one range that an operator or the partition manager asks for, and that changes nothing a client sees. */
+/** Handles work on one range for an operator or the partition manager, which changes nothing that a client sees. */
 function upkeepHandlers(holdings: Holdings, collector: Collector): Calls<"suggestSplitKey" | "checkpointPartition" | "collectPartition"> {
   return {
     suggestSplitKey: (request) =>
@@ -269,7 +269,7 @@ const storageToWire = (counts: StorageCounts): Record<keyof StorageCounts, bigin
   mergedBytes: toWire(counts.mergedBytes),
 });
 
-/** Numbers that no peer of ours sends are refused, not thrown. */
+/** Runs work; numbers that no peer sends are refused instead of thrown. */
 async function guarded<T>(work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   try {
     return await work();

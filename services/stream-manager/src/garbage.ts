@@ -206,7 +206,7 @@ export class Garbage {
     return isDone;
   }
 
-  /** Exactly this version: a fragment that was made in its place since has another one. */
+  /** Tells a node to delete exactly this version of a fragment: one made in its place has another version. */
   async #tellFragment(id: ExtentId, creation: number, place: FragmentPlace): Promise<boolean> {
     const { nodes, number, world } = this.#term;
     if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);

@@ -133,7 +133,7 @@ export class Leader {
     return this.#waitsForReports ? "the extent nodes, to tell which metadata they have seen" : "the metadata store, to load the streams";
   }
 
-  /** A node reports while this leader does not serve yet. */
+  /** Notes a node's report while this leader does not serve yet. */
   heard(report: NodeReport): void {
     if (this.#takeBack !== undefined) this.#takeBack.heard(report);
     else if (this.#serving === undefined && (this.#early.has(report.nodeId) || this.#early.size < earlyReportsMax))
@@ -307,7 +307,7 @@ export class Leader {
     return this.#age.look();
   }
 
-  /** A leader reads the store no more: it looks by itself whether another one has taken its place, or nodes have seen more. */
+  /** Looks if another leader has taken over, or nodes have seen a later store: a leader reads the store no more. */
   async #watchAge(): Promise<void> {
     while (!this.#ended.signal.aborted) {
       await jitteredPause(this.#world, ageEveryMs, this.#ended.signal);

@@ -14,7 +14,7 @@ export class SentDeletions {
   readonly #sent = new Map<ExtentId, Set<string>>();
   readonly #kept = new Set<ExtentId>();
 
-  /** No fragment of the extent is deleted from here on. False: that holds already, for somebody else. */
+  /** Keeps all fragments of the extent from now on; false: somebody else keeps them already. */
   keep(id: ExtentId): boolean {
     if (this.#kept.has(id)) return false;
     this.#kept.add(id);

@@ -59,7 +59,7 @@ export interface DelegationKeyRequest {
   readonly delegatedTenantId: string;
 }
 
-/** Times count in whole seconds: SDKs write no more into the SAS. */
+/** Parses the request for a user delegation key. Times count in whole seconds: SDKs write no more into the SAS. */
 export function parseDelegationKeyRequest(body: Uint8Array, nowMs: number): Parsed<DelegationKeyRequest> {
   const root = parseXml(body, bodyBytesMax);
   if (!root.ok) return root;

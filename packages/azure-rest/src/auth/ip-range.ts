@@ -18,7 +18,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   return more.length > 0 || from === undefined || to === undefined || to < from ? undefined : { from, to };
 }
 
-/** A socket that takes both families shows an IPv4 address as `::ffff:1.2.3.4`. An IPv6 address is in no range. */
+/** True if the address is in the range. A socket for both families shows an IPv4 address as `::ffff:1.2.3.4`; an IPv6 address is in no range. */
 export function isInRange(range: IpRange, address: string): boolean {
   const number = parseIpv4(address.replace(/^::ffff:/i, ""));
   return number !== undefined && number >= range.from && number <= range.to;

@@ -57,7 +57,7 @@ export function sasStringToSign(sas: Sas, request: SignedRequest): Parsed<string
   return lines.ok ? signedText(lines.value) : lines;
 }
 
-/** The empty line at the end is the newline that ends the text. */
+/** Returns the lines of an account SAS that are signed. The empty line at the end is the newline that ends the text. */
 function accountLines({ fields, version }: Sas, account: string): string[] {
   const scope: readonly SasField[] = signedSince(version, "encryptionScope") ? ["ses"] : [];
   return [account, ...linesOf(fields, ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv", ...scope]), ""];
@@ -70,7 +70,7 @@ function canonicalResource({ fields, version }: Sas, { service, account, resourc
   return `${signedSince(version, "serviceInResource") ? `/${service}` : ""}/${account}/${name}`;
 }
 
-/** The directory that the SAS is for, as far above the path as its depth says; undefined: the path is not that deep. */
+/** Returns the directory of the SAS, as far above the path as its depth says; undefined: the path is not that deep. */
 function directoryIn({ sdd }: SasFields, container: string, path: string | undefined): string | undefined {
   const names = path === undefined || path === "" ? [] : path.split("/");
   return names.length < Number(sdd) ? undefined : `${container}/${names.slice(0, Number(sdd)).join("/")}`;

@@ -91,7 +91,7 @@ export interface SasTerms {
 const refused = (detail: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
   rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
 
-/** Every field comes from the SAS or from its policy, never from both; permissions and the end must come from one of them. */
+/** Returns the terms of a SAS. Each comes from the SAS or its policy, never from both; permissions and end must come from one. */
 export function termsOf(sas: Sas, policies: readonly SignedIdentifier[]): Parsed<SasTerms> {
   const policy = sas.identifier === "" ? undefined : policies.find((one) => one.id === sas.identifier);
   if (sas.identifier !== "" && !policy) return refused("SAS identifier cannot be found for specified signed identifier");

@@ -68,7 +68,7 @@ function* partsOf(text: string, delimiter: string): Generator<string[]> {
   if (part?.some((line) => line.trim() !== "")) yield part;
 }
 
-/** One after another: what follows the last request that a batch may have is not looked at. */
+/** Yields one line after another, so that nothing behind a batch's last allowed request is looked at. */
 function* linesOf(text: string): Generator<string> {
   for (let at = 0; ; ) {
     const end = text.indexOf("\n", at);

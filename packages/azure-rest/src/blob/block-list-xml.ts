@@ -51,7 +51,7 @@ export class BlockListReader {
   }
 }
 
-/** A whole list at once: for small ones. */
+/** Parses a whole block list at once; for small ones. */
 export function parseBlockList(body: Uint8Array): Parsed<BlockListItem[]> {
   const reader = new BlockListReader();
   const error = reader.push(body);

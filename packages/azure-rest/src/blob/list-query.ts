@@ -68,7 +68,7 @@ export function decodeMarker(marker: string): string | undefined {
   return bytes && decodeUtf8(bytes);
 }
 
-/** The answer repeats it. Of blobs it may be a part of a name, and is encoded as that; other names can't have such characters. */
+/** Returns the marker for XML, which the answer repeats. A blob's is encoded like names; others can't have such characters. */
 function uncarried(
   of: string,
   version: string,

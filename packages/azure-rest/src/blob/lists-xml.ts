@@ -147,14 +147,14 @@ const deletionXml = ({
 }: Pick<ListedBlobProperties, "deletedMs" | "remainingRetentionDays">): string =>
   `<DeletedTime>${formatRfc1123(deletedMs)}</DeletedTime><RemainingRetentionDays>${remainingRetentionDays}</RemainingRetentionDays>`;
 
-/** Whether some name can't be told in that version: it has characters that XML can't carry, and the version does not encode them. */
+/** True if a name has characters that XML can't carry and the version does not encode. */
 export function untellable(version: string, names: Iterable<string>): boolean {
   if (behaves(version, "encodedNames")) return false;
   for (const name of names) if (needsEncoding(name)) return true;
   return false;
 }
 
-/** No name of the entries is `untellable`. In pieces: `entries` are those of `listedBlobXml` and `blobPrefixXml`. */
+/** Yields the list in pieces. No name in `entries` is `untellable`; they come from `listedBlobXml` and `blobPrefixXml`. */
 export function* listBlobsXml(echo: ListEcho, container: string, entries: Iterable<string>, nextMarker: string): Generator<string, void> {
   const text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}"`;
   yield `${text} ContainerName="${escapeXml(container)}">${echoed(echo)}<Blobs>`;
@@ -238,7 +238,7 @@ export interface ListedBlock {
   readonly sizeBytes: number;
 }
 
-/** A list that was not asked for is undefined. In pieces, one for each block. */
+/** Yields the block list in pieces, one for each block. A list that was not asked for is undefined. */
 export function* blockListXml(
   committed: Iterable<ListedBlock> | undefined,
   uncommitted: Iterable<ListedBlock> | undefined,

@@ -92,7 +92,7 @@ export interface BlobRequest {
   readonly served: boolean;
 }
 
-/** Title of the operation in the reference, with spaces: PutBlockList is "Put Block List". */
+/** Returns the title of the operation in the reference, with spaces: "Put Block List" for PutBlockList. */
 const titleOf = (row: Row): string => ("operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : row.feature);
 
 /** Returns every row of the tables; of requests for any of the three resources, as one for the service. */

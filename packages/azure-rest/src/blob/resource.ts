@@ -59,7 +59,7 @@ export function olderBlob(target: Target): { readonly container: string; readonl
 
 const okOf = <T>(result: Parsed<T>): T | undefined => (result.ok ? result.value : undefined);
 
-/** Apart from parsing: first it is seen whose account it is, and who asks. */
+/** Checks names. It is apart from parsing, because account and caller are looked at first. */
 export function checkNames({ container, blob }: BlobResource, older = false): Parsed<void> {
   const checked = container === undefined ? undefined : checkContainerName(container);
   if (checked && !checked.ok) return checked;

@@ -80,10 +80,10 @@ function entryAt(entries: readonly string[], fromRight: number): string | undefi
   return entry === "" ? undefined : entry;
 }
 
-/** Some proxies add the port of the client. */
+/** Returns the address without a port, which some proxies add. */
 const withoutPort = (text: string): string => text.replace(/^\[([^\]]*)\](:\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1");
 
-/** The zone of a link-local address (`%eth0`) is this machine's own matter. */
+/** Returns the address of a text, without the zone of a link-local one (`%eth0`), which is this machine's own matter. */
 function addressOf(text: string): Address | undefined {
   const bare = text.replace(/%[a-z0-9._-]+$/i, "");
   return ipaddr.IPv4.isValidFourPartDecimal(bare) || (bare.includes(":") && ipaddr.IPv6.isValid(bare)) ? ipaddr.process(bare) : undefined;

@@ -48,7 +48,7 @@ export interface ShownMessage {
 /** Expiry that the service shows for a message that never expires. */
 const never = "Fri, 31 Dec 9999 23:59:59 GMT";
 
-/** Put: all but the count and the text. Get: everything. Peek: neither receipt nor when it is visible. In pieces, one for each message. */
+/** Yields messages in pieces. Put: all but count and text. Get: everything. Peek: neither receipt nor the time of visibility. */
 export function* messagesXml(messages: readonly ShownMessage[], of: "put" | "get" | "peek"): Generator<string, void> {
   yield `${declaration}<QueueMessagesList>`;
   for (const message of messages) {

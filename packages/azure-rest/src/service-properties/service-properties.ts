@@ -83,7 +83,7 @@ export const defaultServiceProperties: ServiceProperties = {
   hierarchicalNamespace: false,
 };
 
-/** A later version only where it says what an earlier one can't: a build that would ignore the switch refuses the account instead. */
+/** Encodes the properties, in a later version only where an earlier build would ignore a switch: that build then refuses the account. */
 export function encodeServiceProperties({ publicAccessForbidden, hierarchicalNamespace, ...properties }: ServiceProperties): string {
   if (hierarchicalNamespace) return JSON.stringify({ v: 3, ...properties, publicAccessForbidden, hierarchicalNamespace });
   return JSON.stringify(publicAccessForbidden ? { v: 2, ...properties, publicAccessForbidden } : { v: 1, ...properties });

@@ -27,7 +27,7 @@ function nameOf(part: string): string | undefined {
   }
 }
 
-/** Some servers take a semicolon for an ampersand, too. */
+/** Splits a query at ampersands, and at semicolons, which some servers take for them. */
 const separated = (query: string): string[] => query.split(/[&;]/);
 
 /**

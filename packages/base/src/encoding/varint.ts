@@ -110,7 +110,7 @@ export class ByteWriter {
     return true;
   }
 
-  /** Behind where its length ends when it has as many bytes as letters, as most have; else once more, behind where it does end. */
+  /** Writes a text behind its length. If the length takes more bytes than guessed, the text is written once more, further behind. */
   #encoded(value: string): void {
     this.#room(value.length * 3 + 8);
     const start = this.#length;

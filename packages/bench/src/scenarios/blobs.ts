@@ -8,7 +8,7 @@ const blocks = 8;
 const listed = 10_000;
 const pageRows = 1_000;
 
-/** Blobs that are read by turns. */
+/** Returns blobs that are read in turns. */
 const readable = (bytes: number): number => (bytes > mib ? 32 : 500);
 
 export function blobScenarios(connectionString: string, space: Space): Scenarios {

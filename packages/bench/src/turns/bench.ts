@@ -64,7 +64,7 @@ interface Chosen {
   readonly around: Surroundings;
 }
 
-/** Work of this process: made ready, then done in one turn. */
+/** Returns an input of this process: it is made ready, then done in one turn. */
 function asInput({ name, prepare }: MachineInput, probe: OwnProbe): Input {
   let work = (): unknown => undefined;
   return {

@@ -13,7 +13,7 @@ export interface Input {
   readonly name: string;
   /** Expected status; `false` if this benchmark does not check it. */
   readonly status: number | false;
-  /** Called before each attempt; not measured. */
+  /** Prepares an attempt, outside of the measurement. */
   readonly ready?: (attempt: number) => Promise<unknown>;
   /** Prepares the stamp once, before the first request. */
   readonly prepare?: () => Promise<void>;

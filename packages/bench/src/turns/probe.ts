@@ -140,7 +140,7 @@ function threadCpuMs(): number {
   return (user + system) / 1_000;
 }
 
-/** Work like that of servers: small objects, texts, maps. */
+/** Does work like that of servers: small objects, texts, maps. */
 function work(): number {
   let sum = 0;
   for (let round = 0; round < 4; round++) {

@@ -18,7 +18,7 @@ const folders = 500;
 type Inspector = DrillTarget["inspector"];
 type Manager = Awaited<ReturnType<Inspector["partitionManager"]>>;
 
-/** A refusal of the stamp counts as one of a front-end: it is asked again. */
+/** Returns the status of an outcome. A refusal by the stamp counts as one by a front-end: it is asked again. */
 const statusOf = (outcome: Outcome<unknown>): TurnsAnswer => ({ status: outcome.ok ? 200 : 503 });
 
 export class RangeInputs {

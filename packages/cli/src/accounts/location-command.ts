@@ -122,7 +122,7 @@ export function withLocation(command: Command): Command {
   return located.options.some(({ long }) => long === "--data") ? located : withConfig(located, ["dataDir"]);
 }
 
-/** Where the location service is: as the options say, or in the data folder if `stamp up --stamps` made it. */
+/** Returns the location service that the options name, or the one in the data folder if `stamp up --stamps` made it. */
 function whereOf(command: Command): LocationOptions {
   const { at, secretFile } = command.opts<Partial<LocationOptions>>();
   const several = at === undefined ? severalIn(configOf(command, { withoutRecord: true })) : undefined;
@@ -175,7 +175,7 @@ function placesOf(command: Command, account: string, key: string | undefined, ma
 /** Text for a location service of an older release, which skips fields that it does not know. */
 export const leavesQueuesOut = "not copied: the location service runs a release that copies no queues, upgrade it first";
 
-/** A location service of an older release makes no copy, and its answer shows no operation under way. */
+/** Returns the text about a copy. A location service of an older release makes none, and shows no operation. */
 const copyText = (made: LocatedAccount | undefined): string =>
   made?.kind === "create" && made.target !== ""
     ? `being made at stamp ${made.target}: ./stamp geo status ${made.name}`
@@ -198,7 +198,7 @@ export async function onLocation<T>(
   }
 }
 
-/** Error for a command that names no location service, and what to say instead. */
+/** Returns the error for a command that finds no location service, with what to say instead. */
 const noLocation = (at: string): string =>
   `No location service runs at ${at}. It knows which of several stamps has which account; a stamp alone has none, and no copies of accounts. ` +
   "Stamps of one folder (./stamp up --stamps N): --data FOLDER; elsewhere: --at HOST:PORT --secret-file FILE (docs/guides/locations.md)";

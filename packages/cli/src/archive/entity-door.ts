@@ -105,7 +105,7 @@ export class EntityDoor {
     }
   }
 
-  /** SharedKeyLite of the Table service: a date and a path. */
+  /** Returns the headers of a SharedKeyLite signature of the Table service, over date and path. */
   #signed(path: string): Record<string, string> {
     const date = new Date().toUTCString();
     const { pathname } = new URL(`${this.#place.urls.table}${path}`);

@@ -44,7 +44,7 @@ async function keyPem(key: CryptoKey): Promise<string> {
   return `${PemConverter.encode(await crypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY")}\n`;
 }
 
-/** A little in the past, for clocks that differ. */
+/** Returns the times of a certificate. It begins a little in the past, for clocks that differ. */
 const times = (nowMs: number, days: number) => ({ notBefore: new Date(nowMs - dayMs), notAfter: new Date(nowMs + days * dayMs) });
 
 export async function makeAuthority(name: string, nowMs: number): Promise<PemPair> {
@@ -99,7 +99,7 @@ export async function makeServerCertificate(
   return { certificate: `${certificate.toString("pem")}\n${authority.certificate}`, key: await keyPem(keys.privateKey) };
 }
 
-/** A certificate with which a process of a stamp proves who it is to others, as their caller and as their server. */
+/** Makes a certificate by which a process proves its name to others, as their caller and as their server. */
 export async function makePeerCertificate(authority: PemPair, name: PeerName, nowMs: number, days: number = peerDays): Promise<PemPair> {
   const issuer = new X509Certificate(authority.certificate);
   const signingKey = await crypto.subtle.importKey("pkcs8", PemConverter.decodeFirst(authority.key), signing, false, ["sign"]);

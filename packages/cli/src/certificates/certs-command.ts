@@ -60,7 +60,7 @@ async function authorityIn(
   return authority;
 }
 
-/** The key before the certificate, each in one step: whoever reads them meanwhile finds a whole file. */
+/** Writes the key, then the certificate, each in one step: a reader finds whole files. */
 function writePair(at: (name: string) => string, name: string, pair: PemPair): void {
   for (const [file, text, mode] of [
     [`${name}-key.pem`, pair.key, 0o600],

@@ -110,13 +110,13 @@ function addRotate(cluster: Command): void {
   });
 }
 
-/** Name of the stamp in the operator's certificate; undefined if there is none. */
+/** Returns the name of the stamp in the operator's certificate; undefined: there is none. */
 function stampIn(config: { readonly dataDir: string }): string | undefined {
   const files = peerFilesOf(config, operatorName);
   return existsSync(files.cert) ? ownName(files).stamp : undefined;
 }
 
-/** Name of the stamp in new certificates: the given one, that of the certificates here, or a new one. Throws CommandError if they differ. */
+/** Returns the stamp's name for new certificates: the given one, that of the certificates here, or a new one. Throws CommandError if they differ. */
 export function stampFor(config: { readonly dataDir: string }, given: string | undefined): string {
   const known = stampIn(config);
   if (given !== undefined && known !== undefined && given !== known)
@@ -124,7 +124,7 @@ export function stampFor(config: { readonly dataDir: string }, given: string | u
   return given ?? known ?? `stamp-${randomBytes(4).toString("hex")}`;
 }
 
-/** Also of a certificate that has ended: it is rotated all the same. */
+/** Returns the name in a certificate, also in one that has ended: it is rotated all the same. */
 function ownName(files: PeerFiles): PeerName {
   try {
     return readPeerTls(files, 0).own;
@@ -179,7 +179,7 @@ async function untilServed(address: string, files: PeerFiles, operator: PeerFile
   }
 }
 
-/** The certificate that a process shows, as PEM without white space; empty if it has no TLS, undefined if nothing listens. */
+/** Returns the certificate that a process shows, as PEM without white space; empty: no TLS; undefined: nothing listens. */
 function servedAt(address: string, operator: PeerFiles): Promise<string | undefined> {
   const { context } = readPeerTls(operator);
   const at = address.lastIndexOf(":");

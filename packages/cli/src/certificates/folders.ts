@@ -83,7 +83,7 @@ const filesIn = (folder: string, name: string): PeerFiles => ({
   ca: join(folder, "ca.pem"),
 });
 
-/** Name of the stamp in a certificate that was made before. Throws CommandError if `given` is another one, or if the certificate can't be used. */
+/** Returns the stamp's name in an existing certificate. Throws CommandError if `given` differs or the certificate is unusable. */
 function stampIn(files: PeerFiles, given: string | undefined): string {
   try {
     const { stamp } = readPeerTls(files, 0).own;

@@ -51,7 +51,7 @@ export function addEmulatorFlags(up: Command): void {
   );
 }
 
-/** Keys of the configuration that flags and variables of the emulator give. Throws a CommandError for what has no place here. */
+/** Returns configuration keys from flags and variables of the emulator. Throws CommandError for those without a place here. */
 export function emulatorValues(command: Command, environment: Readonly<Record<string, string | undefined>>): Partial<ClusterConfig> {
   const flags = command.opts<Flags>();
   for (const [flag, instead] of Object.entries(refused)) if (flags[flag as RefusedFlag] !== undefined) throw wrong(`--${flag}: ${instead}`);
@@ -76,7 +76,7 @@ export function emulatorValues(command: Command, environment: Readonly<Record<st
   return values as Partial<ClusterConfig>;
 }
 
-/** All services are at one address. */
+/** Returns the address of all services; refuses different ones. */
 function sameHost(flags: Flags): string | undefined {
   const given = services.flatMap((service) => flags[`${service}Host`] ?? []);
   const [first] = given;
@@ -84,7 +84,7 @@ function sameHost(flags: Flags): string | undefined {
   throw wrong(`--blobHost, --queueHost, --tableHost: all services are at one address here, and these differ: ${given.join(", ")}`);
 }
 
-/** The ports of a stamp follow one another. */
+/** Returns the port base; refuses ports that do not follow one another. */
 function portBaseOf(flags: Flags): number | undefined {
   const given = services.flatMap((service) => {
     const text = flags[`${service}Port`];

@@ -46,7 +46,7 @@ export interface RoleSetting {
 const firstOf = (config: ClusterConfig, role: RoleName): PlannedProcess =>
   planCluster(config).processes.find((each) => each.role === role) as PlannedProcess;
 
-/** Every key that `roles` can give to the processes of this role. */
+/** Returns every key that `roles` can give to processes of this role. */
 export async function roleSettings(config: ClusterConfig, role: RoleName): Promise<readonly RoleSetting[]> {
   const schema = await schemas[role]();
   const values = loadConfig(schema, firstOf(config, role).environment, []) as Readonly<Record<string, unknown>>;
@@ -78,7 +78,7 @@ const ownNames = [
   "STAMP_BUNDLE",
 ];
 
-/** A line for every name of the environment that looks like a setting and is none. */
+/** Returns a line for every name of the environment that looks like a setting and is none. */
 export async function unknownSettings(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
   const unknown = unknownNames(env, [...[...configKeys, olderKey].map(environmentName), ...ownNames]);
   if (unknown.length === 0) return [];

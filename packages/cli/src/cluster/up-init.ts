@@ -54,7 +54,7 @@ export class UpInit {
     if (initFile !== undefined) this.#making = this.#makeAccounts(initFile, lockService);
   }
 
-  /** Reason why the file can't be applied; undefined: none was told. */
+  /** Returns why the file can't be applied; undefined: nothing was told. */
   failure({ processes }: Pick<ClusterStatus, "processes">): string | undefined {
     const told = processes.flatMap(({ waitingFor }) => waitingFor).find((each) => each.startsWith(failed));
     return this.#failure ?? told?.slice(failed.length);
@@ -105,6 +105,6 @@ export const refuseInitOfSeveral = ({ initFile }: ClusterConfig, command: Comman
   throw new CommandError("--init FILE is for one stamp: start each with its own --data and --init, or leave --stamps out", exitCodes.usage);
 };
 
-/** Error of `up` after it has stopped what it started. */
+/** Returns the error of `up` after it has stopped what it started. */
 export const initError = (why: string): CommandError =>
   new CommandError(`the init file can't be applied, and the cluster is stopped again: ${why}`, exitCodes.initFailed);

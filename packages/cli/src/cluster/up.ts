@@ -142,7 +142,7 @@ function checkYes(command: Command, dataDir: string): void {
   throw new CommandError(`this deletes everything stored in ${dataDir}; say --yes`, exitCodes.usage);
 }
 
-/** Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder. */
+/** Deletes what a stamp makes there; stamp.json last, so that an interrupted reset does not look like a new folder. */
 function deleteStored(dataDir: string): void {
   const ours = new RegExp(
     `^(logs|cluster\\.json(\\.new)?|cluster-secret(\\.next|\\.previous)?|master-key(\\.id|\\.next|\\.previous)?|(${roles.join("|")})-\\d+)$`,
@@ -159,7 +159,7 @@ function deleteStored(dataDir: string): void {
   rmSync(join(dataDir, "stamp.json"), { force: true });
 }
 
-/** A folder in which a start has put something meanwhile stays. */
+/** Removes a folder, unless a start has put something into it meanwhile. */
 function removeIfEmpty(path: string): void {
   try {
     rmdirSync(path);
@@ -179,7 +179,7 @@ function tellRemembered(config: ClusterConfig): void {
   for (const line of remarks(config)) warn(`stamp: ${line}`);
 }
 
-/** Extent nodes with a disk in the folder that this start leaves out. */
+/** Returns the extent nodes with a disk in the folder that this start leaves out. */
 function leftOutBy(config: ClusterConfig): string[] {
   const known = readClusterRecord(config.dataDir);
   const planned = planCluster(config, known).processes.map(({ name }) => name);
@@ -212,7 +212,7 @@ function checkHost(config: ClusterConfig, isFirst: boolean): void {
   throw new CommandError(`which host is this? --host NAME, one of ${hosts} (${config.topology})`, exitCodes.usage);
 }
 
-/** Name of the host with the first lock service, which alone begins a stamp; undefined: it is this one, or each of them may. */
+/** Returns the host of the first lock service, which alone begins a stamp; undefined: it is this one, or any may. */
 function hostThatBegins(config: ClusterConfig): string | undefined {
   if (metadataStoreOf(config) !== "replicated") return undefined;
   const { lockService, elsewhere } = planCluster(config, readClusterRecord(config.dataDir));

@@ -60,7 +60,7 @@ function pauseLine({ note, wallMs }: NonNullable<CodingStatus["pause"]>): string
   return `PAUSED${since}${note === "" ? "" : `: ${note}`} (go on: ./stamp coding resume)`;
 }
 
-/** Lines about what waits and what is done. */
+/** Returns lines about waiting and finished work. */
 export function workLines(status: CodingStatus): string[] {
   const { extentsWaiting, bytesWaiting, codingsRunning, extentsDone, bytesDone, etaMs } = status;
   const { decodingsRunning, decodingsWaiting, decodingBytesWaiting } = status;

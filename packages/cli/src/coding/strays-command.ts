@@ -39,7 +39,7 @@ Examples:
     });
 }
 
-/** Output of `strays list` for people. */
+/** Returns the output of `strays list` for people. */
 export function straysText({ fragments, more, unreached }: ListStrayFragmentsResponse): string {
   const away = unreached.map((node) => `${node} did not answer: nothing is known of its fragments`);
   if (fragments.length === 0) return ["every fragment that was found is explained by a record", ...away].join("\n");

@@ -145,7 +145,7 @@ const told = (environment: Readonly<Record<string, string | undefined>>): Record
     Object.entries(environment).flatMap(([name, value]) => (toldVariables.test(name) && value !== undefined ? [[name, value]] : [])),
   );
 
-/** Names and sizes of what lies in the data folder and one level below. */
+/** Returns names and sizes of the data folder's entries and those one level below. */
 function listed(folder: string): string[] {
   const lines: string[] = [];
   const list = (below: string, isTop: boolean): void => {
@@ -161,7 +161,7 @@ function listed(folder: string): string[] {
   return lines;
 }
 
-/** Every secret that the configuration, the environment and the data folder hold. */
+/** Yields every secret of the configuration, the environment and the data folder. */
 function* secretsOf(config: ClusterConfig, environment: Readonly<Record<string, string | undefined>>): Generator<string> {
   for (const { keys } of config.accounts) yield* keys;
   for (const settings of Object.values(config.roles))
@@ -186,7 +186,7 @@ function* secretsOf(config: ClusterConfig, environment: Readonly<Record<string, 
     if (path !== undefined) yield* secretLines(path);
 }
 
-/** Lines of a file with a secret; none if it can't be read, and so is in no text of ours. */
+/** Returns the lines of a file with a secret; none if it is unreadable, because then no text here holds it. */
 function secretLines(path: string): string[] {
   try {
     const text = readFileSync(path, "utf8").slice(0, secretFileBytesMax);

@@ -38,7 +38,7 @@ export function addDebug(program: Command): void {
   });
 }
 
-/** A record that can't be read is a reason for a bundle. */
+/** Returns the configuration, also without a readable record: that is a reason for a bundle. */
 function configAnyway(command: Command): ClusterConfig {
   try {
     return configOf(command);

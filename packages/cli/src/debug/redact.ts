@@ -69,7 +69,7 @@ export class Redactor {
     return text.replace(long, (found) => (looksRandom(found) ? gone : found));
   }
 
-  /** A value of JSON without secrets: by the names of its fields, and in its texts. Names of files stay. */
+  /** Returns a JSON value without secrets, judged by field names and in texts. Names of files stay. */
   value(given: unknown, name = ""): unknown {
     if (isSecretName(name) && !/file$|count|bytes|^keys?AtRest$/i.test(name) && isValue(given)) return gone;
     if (typeof given === "string") return this.text(given);
@@ -79,7 +79,7 @@ export class Redactor {
   }
 }
 
-/** Numbers under such a name are counts. */
+/** True for a value that may be a secret; numbers under such names are counts. */
 const isValue = (given: unknown): boolean => given !== undefined && !["boolean", "number", "bigint"].includes(typeof given);
 
 /** Forms in which texts carry a secret: as it is, in URLs, in JSON, in base64, and the bytes of a secret in base64 in hex. */

@@ -54,7 +54,7 @@ const mendWithinMs = 90_000;
 const lockService = "lock-service-1";
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Path of an extent's file in the folder of a node. */
+/** Returns the path of an extent's file in the folder of a node. */
 function extentPath(id: bigint): string {
   const name = id.toString(16).padStart(14, "0");
   return `files/extents/${name.slice(-2)}/${name}.extent`;

@@ -158,7 +158,7 @@ function answered<T>(frontEnd: string, answer: Outcome<T>): T {
   throw new CommandError(`${frontEnd}: ${isOlder ? "it is of a release without fault rules: upgrade it first" : answer.failure.message}`);
 }
 
-/** Conditions and numbers of a rule, in the words of the command line. */
+/** Returns conditions and numbers of a rule in the words of the command line. */
 export function ruleText(rule: Rule): string {
   const { account, service, operation, header, share, count, startsAfterMs, endsAfterMs, retryAfterSeconds } = rule;
   const seconds = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1_000);

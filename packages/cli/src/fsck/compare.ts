@@ -209,7 +209,7 @@ function mismatch(extent: ManagerExtent, replica: NodeReplica): Pick<Problem, "k
 const putBack =
   "the metadata store was put back from an older copy: acknowledged data may be missing. Write nothing more, and put the newest copy back (docs/guides/metadata.md)";
 
-/** Why the node must have heard from a later metadata store than the one that is used now; undefined if nothing says so. */
+/** Returns why the node must have heard from a later metadata store than the present one; undefined: nothing says so. */
 function whyOlder({ state, sealedLengthBytes = 0, contentBytes = 0, version = 0 }: NodeReplica, extent: ManagerExtent): string | undefined {
   const bytes = Math.max(sealedLengthBytes, contentBytes);
   if (extent.neverOpened === true && bytes > 0 && state !== "damaged")

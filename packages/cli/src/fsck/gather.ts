@@ -42,7 +42,7 @@ const states: Readonly<Record<number, NodeReplica["state"]>> = {
 };
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : Number(value));
 
-/** The nodes first: what the stream manager says afterwards knows all that they had then. `tell`: how far it is. */
+/** Gathers facts, from the nodes first: the stream manager's later answer then knows all that they had. `tell` gets the progress. */
 export async function gatherRunning(
   inspector: StampInspector,
   transport: Transport,
@@ -206,7 +206,7 @@ export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: 
   return { extents: await storedExtents(config), nodes, problems, notes };
 }
 
-/** The newest of the metadata that can be read in the folders of lock services; of one that has a store alone, its. */
+/** Returns the newest metadata that the folders of lock services hold; of a lock service with a store alone, that store's. */
 async function storedMetadata(config: ClusterConfig): Promise<OfflineMetadata["entries"]> {
   const names = planCluster(config, readClusterRecord(config.dataDir)).processes.flatMap(({ role, name }) =>
     role === "lock-service" && existsSync(join(config.dataDir, name, "stores")) ? [name] : [],

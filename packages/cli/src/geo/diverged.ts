@@ -92,7 +92,7 @@ export async function allPages(ask: (marker: string) => Promise<Outcome<ListDive
   }
 }
 
-/** Facts for tools; `entity` is as the Table service gives it, and may be put there again. */
+/** Returns facts for tools; `entity` is as the Table service gives it, and can be inserted there again. */
 function rowFacts(account: string, row: DivergedRow) {
   const { operation, sequence, kind, name, deleted, key } = row;
   const facts = { operation: Number(operation), sequence: Number(sequence), kind, table: name, deleted, writtenAt: writtenAt(row) ?? null };
@@ -113,7 +113,7 @@ function entityOf(account: string, { name, deleted, entity }: DivergedRow): unkn
   return body;
 }
 
-/** Time of the write; undefined for a deletion, whose time the log does not have, and for a row that has none. */
+/** Returns the time of the write; undefined for a deletion, whose time the log lacks, and for a row without one. */
 function writtenAt({ deleted, entity, modifiedMs }: DivergedRow): string | undefined {
   if (modifiedMs !== undefined) return new Date(Number(modifiedMs)).toISOString();
   return deleted || entity?.key === undefined ? undefined : new Date(Number(entity.timestamp / 10_000n)).toISOString();
@@ -122,7 +122,7 @@ function writtenAt({ deleted, entity, modifiedMs }: DivergedRow): string | undef
 /** Kinds of rows that belong to queues. */
 const ofQueue: ReadonlySet<string> = new Set(["queue", "message", "message-part"]);
 
-/** A blob or message has many rows: those of its parts are told only if nothing else of the blob or queue is, and once. */
+/** Leaves out rows of parts of a blob or message, unless there is nothing else of it; then one stays. */
 function withoutParts(rows: readonly DivergedRow[]): readonly DivergedRow[] {
   const idOf = ({ operation, name, blob }: DivergedRow): string => `${operation} ${name}/${blob}`;
   const told = new Set(rows.filter(({ kind }) => kind === "blob" || kind === "message").map(idOf));
@@ -134,14 +134,14 @@ function withoutParts(rows: readonly DivergedRow[]): readonly DivergedRow[] {
   });
 }
 
-/** Table or container, blob or PartitionKey, and RowKey of a row. */
+/** Returns table or container, blob or PartitionKey, and RowKey of a row. */
 function pathOf({ kind, name, blob, entity, key }: DivergedRow): readonly [string, string, string] {
   if (kind === "row") return [toHex(key), "-", "-"];
   if (blob !== "") return [name, blob, "-"];
   return [name, entity?.key?.partitionKey ?? "-", entity?.key?.rowKey ?? "-"];
 }
 
-/** Rows as people read them: failover, what happened, table or container, blob or PartitionKey, RowKey, time of the write. */
+/** Returns rows for people: failover, event, table or container, blob or PartitionKey, RowKey, time of the write. */
 export const rowTexts = (rows: readonly DivergedRow[]): string[][] =>
   withoutParts(rows).map((row) => {
     const what = `${row.kind} ${row.deleted ? "deleted" : "written"}`;

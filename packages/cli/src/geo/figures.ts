@@ -5,7 +5,7 @@ import { bytesText } from "../print.ts";
 /** Shown for a number that no stamp tells. */
 const notKnown = "not known";
 
-/** Time by which the copy is behind; while it is seeded, how far that is. */
+/** Returns the time by which the copy is behind; while it is seeded, the progress of that. */
 export function lagText(account: LocatedAccount): string {
   const { lagSeconds, seedingPercent, seedingBytesPerSecond, seedingSecondsLeft } = shippingFacts(account);
   if (lagSeconds !== null) return `${lagSeconds} s`;

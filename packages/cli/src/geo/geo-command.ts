@@ -35,7 +35,7 @@ export function addGeo(program: Command): void {
       "after",
       `\nExample: stamp geo ${example}`,
     );
-  /** A command that begins an operation. */
+  /** Makes a command that begins an operation. */
   const makeOperation = (name: string, about: string, example: string): Command => withWait(make(name, about, example));
 
   make("status [account]", "accounts with a second stamp or an operation under way, or one account", "status acme").action(
@@ -201,7 +201,7 @@ export const removalFacts = ({ removals }: LocatedAccount) =>
     trouble,
   }));
 
-/** Facts for tools. A number that no stamp tells is null. */
+/** Returns facts for tools. A number that no stamp tells is null. */
 export function geoFacts(account: LocatedAccount) {
   const { name, stamp, secondary, seeded, state, kind, step, target, givenUp, trouble } = account;
   return {

@@ -146,7 +146,7 @@ async function fetchTo(file: string, read: ReadPage, said: TellProgress): Promis
   }
 }
 
-/** Unlike a rename, a link refuses a file that somebody has made meanwhile. Some file systems have none. */
+/** Gives a file its name by a link, which, unlike a rename, refuses an existing file. Some file systems have no links. */
 async function giveName(beside: string, file: string): Promise<void> {
   try {
     await link(beside, file);
@@ -157,7 +157,7 @@ async function giveName(beside: string, file: string): Promise<void> {
   }
 }
 
-/** A large blob takes long: a process that restarts meanwhile, or is busy, does not end the command. */
+/** Reads until it succeeds: a large blob takes long, and a process that restarts or is busy does not end the command. */
 async function untilRead<T>(read: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   for (let attempt = 1; ; attempt++) {
     const done = await read();

@@ -162,12 +162,12 @@ export interface StampFacts {
   readonly copies: readonly MetadataCopy[];
 }
 
-/** The value at a path among the facts of a role. */
+/** Returns the value at a path among the facts of a role. */
 export function factAt(facts: RoleFacts | undefined, path: string): unknown {
   return path.split(".").reduce<unknown>((at, part) => (at as RoleFacts | undefined | null)?.[part], facts);
 }
 
-/** The number at a path among the facts of a role; 0 if there is none. 64-bit numbers come as text. */
+/** Returns the number at a path among the facts of a role; 0: there is none. 64-bit numbers come as text. */
 export function numberAt(facts: RoleFacts | undefined, path: string): number {
   const value = Number(factAt(facts, path) ?? 0);
   return Number.isFinite(value) ? value : 0;

@@ -17,7 +17,7 @@ import { helpAt, startAgain } from "./help-text.ts";
 import { severities } from "./kinds/kind.ts";
 import type { Code, Finding } from "./kinds/kinds.ts";
 
-/** Worst first: what stops requests, then by severity; else in the order of the areas. */
+/** Returns findings, worst first: those that stop requests, then by severity, else in the order of the areas. */
 export function findingsOf(facts: StampFacts): Finding[] {
   const asker = findAsker(facts);
   if (asker.length > 0) return asker.map((each) => withPlace(each, facts));

@@ -45,13 +45,13 @@ type Cluster = StampFacts["cluster"] & { readonly processes: readonly ProcessSta
 export interface Gathering {
   /** True to ask for streams and extents, too. */
   readonly view: boolean;
-  /** Time since the start of the command line, in milliseconds. */
+  /** Returns the time since the start of the command line, in milliseconds. */
   readonly nowMs?: () => number;
   /** Function that asks the supervisor. */
   readonly ask?: typeof control;
 }
 
-/** Time since now, in milliseconds: for who gathers again and again, and counts the deadline from each time. */
+/** Returns a clock that counts milliseconds from now, for callers that gather repeatedly and count each deadline anew. */
 export function sinceNow(): () => number {
   const startMs = performance.now();
   return () => performance.now() - startMs;
@@ -96,7 +96,7 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
   };
 }
 
-/** Facts about this command itself. */
+/** Returns facts about this command itself. */
 function about(config: ClusterConfig, cluster: Cluster): Pick<StampFacts, "asker" | "place"> {
   const secretFile = secretFilesOf(config).current;
   return { asker: { secretFile, ...secretProblem(config, secretFile) }, place: placeOf(config, cluster) };
@@ -120,7 +120,7 @@ const pause = (ms: number): Promise<undefined> => new Promise((resolve) => setTi
 const askSupervisor = (config: ClusterConfig, ask: typeof control, timeoutMs: number): Promise<ClusterStatus | undefined> =>
   ask(new DataFolder(config.dataDir).control, { do: "status" }, timeoutMs).catch(() => undefined);
 
-/** The processes that the supervisor of this host told, or else the planned ones, and those of the other hosts. */
+/** Returns this host's processes, by its supervisor or by the plan, with those of the other hosts. */
 function withOtherHosts(told: ClusterStatus | undefined, config: ClusterConfig): ClusterStatus {
   if (told === undefined || config.topology === undefined) return told ?? plannedCluster(config);
   const { host } = config;

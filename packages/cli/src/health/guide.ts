@@ -103,7 +103,7 @@ export const alertName = (code: string): string =>
     .map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
     .join("")}`;
 
-/** A text in double quotes means the same in YAML and in JSON; in single quotes only these are doubled. */
+/** Quotes a text for YAML: in double quotes it means the same as in JSON; in single quotes only those are doubled. */
 const quoted = (text: string): string => (text.includes('"') ? `'${text.replaceAll("'", "''")}'` : JSON.stringify(text));
 
 export function alertsText(): string {

@@ -1,7 +1,7 @@
 /** Text of `stamp health` for people. */
 import { type Health, subjectOf } from "./findings.ts";
 
-/** The sentence, then of each finding: severity and code, what was seen, what helps. */
+/** Returns the sentence, then of each finding severity and code, cause, and help. */
 export function healthText({ sentence, findings }: Health): string {
   const told = findings.flatMap((each) => [
     "",

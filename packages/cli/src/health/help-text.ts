@@ -49,7 +49,7 @@ export function commandsAt(text: string, place: CommandPlace): string {
   });
 }
 
-/** A command inside of the container that asked. */
+/** Returns a command that runs inside of the container that asked. */
 const within = (words: string, run: string, command: string): string =>
   supervised.test(words) || ofNoStamp.test(words) ? command : `${run} stamp ${words.replace(/ --data DATA$/, "")}`;
 

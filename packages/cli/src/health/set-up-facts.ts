@@ -75,7 +75,7 @@ function peerFacts(config: ClusterConfig, planned: readonly string[]): TlsFacts 
   return first;
 }
 
-/** Only what the stamp makes there: the folder itself may be somebody's own, with other things in it. */
+/** Returns the stamp's own paths that others may read. The folder may hold other things. */
 function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
   // A closed folder closes everything in it.
   if (process.platform === "win32" || !isOpen(dataDir)) return [];

@@ -35,7 +35,7 @@ export interface KeyDoor {
   readonly holders: () => Promise<readonly KeyHolder[]>;
   /** Seals every row by this key, and tells how many rows each key seals then. */
   readonly reseal: (keyId: string) => Promise<{ readonly rows: RowsByKey; readonly resealed: number }>;
-  /** Id of the key that seals the record of the cluster in this folder; undefined if none does. */
+  /** Returns the id of the key that seals the folder's record of the cluster; undefined: none does. */
   readonly recordSealedBy: () => string | undefined;
   readonly pause: () => Promise<void>;
   readonly nowMs: () => number;
@@ -101,7 +101,7 @@ function tidied(door: KeyDoor): MasterKeyState {
   return door.state();
 }
 
-/** A second rotation that begins on another host would leave the stamp with three keys. */
+/** Refuses a rotation that began on another host: the stamp would have three keys. */
 function refuseOtherRotation(current: string, holders: readonly KeyHolder[]): void {
   for (const { name, ids = [] } of holders) {
     const other = ids.find((id) => id !== current);

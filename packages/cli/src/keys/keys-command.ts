@@ -150,7 +150,7 @@ function holderOf({ name, pid, answer, silence, state }: StampFacts["processes"]
   };
 }
 
-/** The files with the master keys: by the flag, by the environment of a container, by the configuration, or in the data folder. Throws CommandError. */
+/** Returns the files of the master keys: by flag, environment of a container, configuration, or data folder. Throws CommandError. */
 function filesFor(command: Command, { dataDir, roles }: ClusterConfig): MasterKeyFiles {
   const { masterKeyFile: flag } = command.opts<{ masterKeyFile?: string }>();
   const settings = roles["partition-server"] ?? {};

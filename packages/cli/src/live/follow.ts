@@ -25,7 +25,7 @@ export interface FollowPlaces {
   readonly frontEnds: readonly FrontEndPlace[];
   /** Returns the front-ends that the stamp has now. May throw, e.g. while the supervisor restarts: it is asked again. */
   readonly frontEndsNow: () => Promise<readonly FrontEndPlace[]>;
-  /** The next request of a front-end is asked for when this has resolved. */
+  /** Shows a request. The front-end's next one is asked for when the promise has resolved. */
   readonly told: (request: EndedRequest, frontEnd: string) => Promise<void>;
   /** Takes a sentence: a front-end that is away or back, requests that are missing. */
   readonly note: (text: string) => void;

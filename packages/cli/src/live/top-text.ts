@@ -89,7 +89,7 @@ export function topText(moment: Moment, rows: number): string {
 /** Number of lines above a list: an empty one, a title, the heads of columns. */
 const headsOfPart = 3;
 
-/** Lines for each of the lists: all that fit, and fewer of the longest ones. */
+/** Returns the numbers of lines for the lists: all that fit, and fewer of the longest ones. */
 function shares(room: number, wanted: readonly number[]): [number, number, number] {
   const left = Math.max(room - headsOfPart * wanted.length, 0);
   const got = wanted.map(() => 0);
@@ -101,7 +101,7 @@ function shares(room: number, wanted: readonly number[]): [number, number, numbe
   return got as [number, number, number];
 }
 
-/** Fewest lines among the lists that want more. */
+/** Returns the fewest lines among the lists that want more. */
 const least = (got: readonly number[], wanted: readonly number[]): number =>
   Math.min(...got.filter((lines, index) => lines < Math.min(wanted[index] ?? 0, rowsMax)));
 

@@ -16,7 +16,7 @@ export const statusKind: ValueKind = kindOf("4xx", (text) =>
   statusesOf(text) === undefined ? "a status (404), a class (4xx) or bounds (400-499)" : undefined,
 );
 
-/** Time, status, milliseconds, operation, account, method and target, and the code of an error. The width of what is before the target is kept. */
+/** Returns a line: time, status, milliseconds, operation, account, method and target, code of an error. The width before the target is kept. */
 export function traceLine({
   endedMs,
   status,

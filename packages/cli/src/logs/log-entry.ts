@@ -75,7 +75,7 @@ export function toolText({ process, atMs, message, json }: LogEntry): string {
   return printableJson(`{"process":${JSON.stringify(process)}${rest.startsWith("}") ? "" : ","}${rest}`);
 }
 
-/** For a person: time, process, level, message, fields; the stack of an error below, indented. `width`: of the column of processes. */
+/** Returns a line for people: time, process, level, message, fields, then an error's stack, indented. `width`: of the processes' column. */
 export function personText({ process, atMs, level, message, fields }: LogEntry, width: number): string {
   const { error, ...others } = fields;
   const shown = Object.entries(others).map(([name, value]) => `${name}=${valueText(value)}`);

@@ -150,7 +150,7 @@ const tailKind = kindOf(
   },
 );
 
-/** Number of lines, undefined for all. */
+/** Returns the number of lines; undefined: all. */
 const tailOf = (tail: string): number | undefined => (tail === "all" ? undefined : Number(tail));
 
 /** Returns how many lines were printed. Waits for a slow reader, and ends when the reader has gone (`| head`). */

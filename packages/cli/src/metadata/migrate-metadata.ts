@@ -48,7 +48,7 @@ export function settingsOf(environment: Environment): LockServiceConfig {
   }
 }
 
-/** A lock service that is started with the old setting finds no store, and its mark: it refuses to serve. */
+/** Moves the store aside. A lock service with the old settings finds the store's mark, and refuses to serve. */
 async function moveAside(folder: string): Promise<string> {
   const aside = `${folder}.migrated-${Date.now()}`;
   if (existsSync(folder)) await rename(folder, aside);

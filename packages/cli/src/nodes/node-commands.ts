@@ -188,7 +188,7 @@ export function repairText(status: RepairStatus): string {
   return lines.join("\n");
 }
 
-/** Lines about coded extents; none if they are whole. */
+/** Returns lines about coded extents; none if they are whole. */
 export function fragmentLines(status: RepairStatus): string[] {
   const { fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsEndangered, fragmentsDone } = status;
   const lines: string[] = [];
@@ -207,7 +207,7 @@ export function fragmentLines(status: RepairStatus): string[] {
   return lines;
 }
 
-/** Size and time of the episode of repair that goes on, or of the last one. */
+/** Returns size and time of the repair's running or last episode. */
 function episodeText({ fragmentBytesDone: bytes, fragmentBytesRead: read, fragmentRunningMs: runningMs }: RepairStatus): string {
   if (bytes === 0n) return "";
   const seconds = (Number(runningMs) / 1000).toFixed(1);

@@ -171,7 +171,7 @@ interface CollectingFacts {
 
 const atKeyKind = kindOf("0502616363740000051501027400150702700000", (text) => void splitKeyOf(text));
 
-/** The key of `--at-key`. Throws NotExpected for what no row of any table could begin with. */
+/** Returns the key of `--at-key`. Throws NotExpected for a key that no row of any table could begin with. */
 export function splitKeyOf(text: string): Uint8Array<ArrayBuffer> {
   const key = fromHex(text);
   if (key && partitionStart(key)) return Uint8Array.from(key);

@@ -45,7 +45,7 @@ export async function commandTree(): Promise<CommandNode> {
   return { path: "stamp", about: "", options: [], takes: [], commands };
 }
 
-/** All nodes below one, itself first. */
+/** Returns all nodes below one, itself first. */
 export const everyNode = (node: CommandNode): CommandNode[] => [node, ...node.commands.flatMap(everyNode)];
 
 function nodeOf(command: Command, parent: string): CommandNode {

@@ -12,7 +12,7 @@ export function completionOf(shell: Shell, tree: CommandNode): string {
   return shell === "bash" ? bash(nodes) : shell === "zsh" ? zsh(nodes) : fish(nodes);
 }
 
-/** Command lines that are offered behind a command: commands below it, or words of its arguments. */
+/** Returns the words offered behind a command: commands below it, or words of its arguments. */
 const wordsOf = (node: CommandNode): readonly { readonly word: string; readonly about: string }[] =>
   node.commands.length > 0
     ? node.commands.map(({ path, about }) => ({ word: lastOf(path), about }))
@@ -20,7 +20,7 @@ const wordsOf = (node: CommandNode): readonly { readonly word: string; readonly 
 
 const lastOf = (path: string): string => path.slice(path.lastIndexOf(" ") + 1);
 
-/** First sentence of a description, in one line that no shell reads anything in. */
+/** Returns the first sentence of a description, in one line without special characters of shells. */
 const short = (about: string): string => (/^[^;(:.]*/.exec(about)?.[0] ?? "").replaceAll(/[^\w ,<>/+-]/g, "").trim();
 
 const namesOf = ({ long, short: letter }: OptionNode): string[] => (letter === undefined ? [long] : [letter, long]);

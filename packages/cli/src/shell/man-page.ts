@@ -42,7 +42,7 @@ function commandLines(node: CommandNode): string[] {
 
 const sentence = (about: string): string => (about === "" ? "" : `${about.slice(0, 1).toUpperCase()}${about.slice(1)}.`);
 
-/** A text in which nothing is a request or an escape, with hyphens that can be copied. */
+/** Returns a text without requests or escapes of roff, with hyphens that can be copied. */
 const text = (plain: string): string =>
   plain
     .replaceAll("\\", "\\e")

@@ -116,7 +116,7 @@ export function planSeveral(command: Command, count: number | undefined): Severa
   return { dataDir, stamps, location: locationConfigOf(dataDir, base, locationPort) };
 }
 
-/** Settings of a stamp's first start. Each stamp has an account of its own: a name exists once over all stamps. */
+/** Returns the settings of a stamp's first start. Each stamp has an account of its own: a name exists once over all stamps. */
 function firstSettings(base: ClusterConfig, at: number): Partial<ClusterConfig> {
   const defaults = clusterConfigSchema.parse({});
   const fewer = Object.fromEntries(

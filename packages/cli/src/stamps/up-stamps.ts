@@ -161,7 +161,7 @@ function linkSecret({ location }: SeveralStamps, { name, config }: OneStamp): vo
   }
 }
 
-/** Accounts whose copy is at a stamp are read there under another name (docs/guides/geo.md). */
+/** Returns the line about copies: accounts with a copy at a stamp are read there under another name (docs/guides/geo.md). */
 const copyLine = ({ endpoints }: ClusterStatus): string => `  copies ${new URL(endpoints.blob).origin}/ACCOUNT-secondary, read only`;
 
 function readyText(several: SeveralStamps, statuses: readonly ClusterStatus[], seconds: number): string {

@@ -63,7 +63,7 @@ async function shownStamp(config: ClusterConfig): Promise<ShownStamp> {
 /** Words for silent processes, which are never shown as down. */
 const silentStates = { gone: "not listening", refused: "unknown: refuses our secret", late: "unknown: no answer" };
 
-/** State of a process that is down: the supervisor's word, or, where none has seen the process end, `down` and how a container is started. */
+/** Returns the state of a process that is down: the supervisor's word, or else `down` and how a container is started. */
 function downState({ name, state, absence }: ProcessFacts, place: CommandPlace): string {
   if (absence !== "gone" || state !== "not answering") return state;
   return place.dataDir === inContainers ? `down; ${commandsAt(startAgain(name), place)}` : "down";
@@ -102,7 +102,7 @@ function viewOf({ streamLayer, partitionLayer }: StampFacts): StampView {
   return { streams, extents, more, nodes, ranges, servers, problems };
 }
 
-/** The name of an enum's value, in lower case. */
+/** Returns the name of an enum's value, in lower case. */
 export const nameIn = (names: Readonly<Record<string, number>>, value: number): string =>
   Object.keys(names)
     .find((each) => names[each] === value)
@@ -162,7 +162,7 @@ export function rangeTable(view: Pick<StampView, "ranges">): string {
 /** Number of ranges that are shown one by one; of more, those that are not served are. */
 const rangesShownMax = 50;
 
-/** For a page that tells of everything: each range while there are few, else how many of each table every server has. */
+/** Returns each range while there are few, else how many of each table every server has. */
 export function rangeSummary({ ranges }: Pick<StampView, "ranges">): string {
   if (ranges.length <= rangesShownMax) return rangeTable({ ranges });
   const groups = Map.groupBy(ranges, ({ table, server }) => `${table} ${server}`);
@@ -225,7 +225,7 @@ export function nodeTable(view: Pick<StampView, "nodes">): string {
   );
 }
 
-/** How old the secret of the stamp is; empty if no process tells. */
+/** Returns the age of the stamp's secret as a line; empty: no process tells it. */
 function secretLine({ processes, nowMs }: Pick<StampFacts, "processes" | "nowMs">): string {
   const told = processes.flatMap(({ answer }) => answer?.secret ?? []);
   const made = told.flatMap(({ madeMs }) => madeMs ?? []);
@@ -235,7 +235,7 @@ function secretLine({ processes, nowMs }: Pick<StampFacts, "processes" | "nowMs"
   return `\nsecret:  ${counted(days, "day")} old${two}`;
 }
 
-/** How old the master key is; empty if no partition server tells. */
+/** Returns the age of the master key as a line; empty: no partition server tells it. */
 function masterKeyLine({ processes, nowMs }: Pick<StampFacts, "processes" | "nowMs">): string {
   const told = processes.flatMap(({ answer }) => (answer === undefined ? [] : (masterKeysTold(answer.facts) ?? [])));
   const made = told.flatMap(({ madeMs }) => madeMs ?? []);

@@ -65,7 +65,7 @@ export function upgradeStateOf({ processes, streamLayer }: Pick<StampFacts, "pro
   return { level, target, possible, inTheWay, toHear, besides };
 }
 
-/** Other stamps that a front-end serves, and would refuse from the next level on. They ship nothing then until they have a secret of their own. */
+/** Returns other stamps that a front-end would refuse from the next level on: they ship nothing then until they have a secret of their own. */
 function namelessAt(process: string, { facts, release, versions }: ProcessAnswer, target: number): InTheWay[] {
   const told = facts.geoNamelessPeers;
   if (target < neededLevels.pairSecrets || !Array.isArray(told)) return [];
@@ -81,7 +81,7 @@ function namelessAt(process: string, { facts, release, versions }: ProcessAnswer
 
 export const levelText = (level: number): string => `${level} (${featureLevels[level] ?? "of a later release than this command"})`;
 
-/** One line for `stamp status`. */
+/** Returns one line for `stamp status`. */
 export function upgradeLine(state: UpgradeState): string {
   const { inTheWay, level, target } = state;
   if (level === undefined) return "not known: no stream manager that leads answered";

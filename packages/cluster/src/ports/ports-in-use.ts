@@ -58,7 +58,7 @@ async function holdersOf(ports: readonly number[]): Promise<Map<number, string>>
   return found;
 }
 
-/** Inode → port of the sockets that listen on one of the ports. */
+/** Returns the port by inode of the sockets that listen on one of the ports. */
 async function listeningSockets(ports: ReadonlySet<number>): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   const listening = "0A";
@@ -86,7 +86,7 @@ async function commandOf(pid: string): Promise<string> {
 /** Longest path that is told whole, in characters. */
 const pathMax = 40;
 
-/** The end of a long path names the program: `…/extent-node/src/main.ts`, `…/<digest>/extent-node.mjs`. */
+/** Returns the end of a long path, which names the program: `…/extent-node/src/main.ts`. */
 function shortened(word: string): string {
   if (!word.startsWith("/") || word.length <= pathMax) return word;
   const parts = word.split("/");

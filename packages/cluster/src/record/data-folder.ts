@@ -228,7 +228,7 @@ export class DataFolder {
     }, true);
   }
 
-  /** Processes of an earlier supervisor that still run. */
+  /** Returns processes of an earlier supervisor that still run. */
   leftOvers(): ProcessIdentity[] {
     return (this.#read<ProcessIdentity[]>("run/processes.json") ?? []).filter((each) => each.start !== undefined && isAlive(each));
   }
@@ -242,7 +242,7 @@ export class DataFolder {
     return left.length;
   }
 
-  /** Nothing for what is not there, or was emptied by a power cut. Throws StartError for what can't be read. */
+  /** Reads a file; nothing if it is absent or was emptied by a power cut. Throws StartError if it is unreadable. */
   #read<T>(name: string): T | undefined {
     const path = join(this.path, name);
     try {

@@ -41,7 +41,7 @@ export interface ManagedOptions<Plan extends StartedProcess = PlannedProcess> {
   readonly stopTimeoutMs: number;
   /** Takes each whole line that a process writes, besides the log file. Undefined: lines go to the file only. */
   readonly onLine?: ((line: string) => void) | undefined;
-  /** A process was started or ended. */
+  /** Takes note that a process was started or has ended. */
   readonly onChange: (process: ManagedProcess<Plan>, what: ProcessEvent) => void;
 }
 
@@ -210,7 +210,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     }, pauseMs);
   }
 
-  /** A program that ended so soon may be damaged: from now on this role starts from its source. */
+  /** Doubts the bundle of a program that ended too soon: from now on this role starts from its source. */
   #doubtBundle(): void {
     if (this.#program?.bundle === undefined) return;
     distrust(this.#program);

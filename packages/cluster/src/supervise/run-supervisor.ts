@@ -105,7 +105,7 @@ export async function superviseUntilStopped(
   return { stopped, stop: () => stop("asked to"), leave };
 }
 
-/** The terminal is closed, the reader of a pipe goes, the disk of a log is full: no reason to leave a cluster without its supervisor. */
+/** Keeps the supervisor running when its terminal is closed, its pipe has no reader, or the log's disk is full. */
 function goesOnWithoutReader(): void {
   for (const output of [process.stdout, process.stderr]) if (!output.listeners("error").includes(ignored)) output.on("error", ignored);
 }

@@ -32,7 +32,7 @@ export interface SupervisorOptions {
   readonly onEvent?: (supervisor: Supervisor, name: string, event: ProcessEvent) => void;
   /** Takes each line of a process, besides its log file; undefined: lines go to the file only. */
   readonly onLine?: (line: string) => void;
-  /** Another supervisor has taken the folder. This one has killed its processes, and must end without touching the folder. */
+  /** Called when another supervisor has taken the folder. This one has killed its processes and must not touch the folder. */
   readonly onReplaced?: (by: SupervisorRecord) => void;
 }
 
@@ -295,7 +295,7 @@ export class Supervisor {
     }
   }
 
-  /** On a full disk the record is written later. What else refuses it is told to who starts the cluster. */
+  /** Writes the first record; on a full disk later. Any other failure is told to whoever starts the cluster. */
   #describeFirst(): void {
     try {
       this.#describe();

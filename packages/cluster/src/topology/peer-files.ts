@@ -34,7 +34,7 @@ export function missingPeer(
   return undefined;
 }
 
-/** On one host of several `init` would make another authority, whose certificates the other hosts refuse. */
+/** Returns the command that makes certificates. On one host of several `init` would make another authority, which the others refuse. */
 const howToMake = ({ dataDir, topology, host }: Pick<ClusterConfig, "dataDir" | "topology" | "host">): string =>
   topology === undefined
     ? `Make what is missing: ./stamp certs cluster init --data ${dataDir}`

@@ -14,7 +14,7 @@ import { acquireEveryDefaultMs } from "./lease-holder.ts";
 import type { Leadership } from "./lease-store.ts";
 
 export interface ElectorOptions extends MutexOptions {
-  /** Called again and again while this process leads. False, a rejection or no answer in time is a no. Default: none. */
+  /** Returns true while this process may lead; called again and again. False, a rejection or no timely answer is a no. Default: none. */
   readonly isHealthy?: (signal: AbortSignal) => Promise<boolean>;
   /** Time between two health checks and longest time for one, in milliseconds. Default 5,000. */
   readonly healthCheckEveryMs?: number;
@@ -137,7 +137,7 @@ export class LeaderElector extends EventEmitter<Events> {
     }
   }
 
-  /** An `error` event without a listener would end the process: who does not listen is not told. */
+  /** Emits an error if anybody listens: an `error` event without a listener would end the process. */
   #tell(error: unknown): void {
     if (this.listenerCount("error") > 0) this.emit("error", error);
   }

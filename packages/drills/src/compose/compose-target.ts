@@ -141,7 +141,7 @@ class ComposeStage {
     return this.status();
   }
 
-  /** The volume of a container is seen by the container, and while that is down by another one of the same service. */
+  /** Acts on a container's volume, through the container or, while it is down, through another one of the same service. */
   async hand(name: string, act: Act): Promise<ActOutcome> {
     const where = this.#held.has(name) ? ["run", "--rm", "--no-deps", "-T", name] : ["exec", "-T", name];
     const program = ["node", `${programsFolder}/drill-hand.mjs`, dataFolder, name];
@@ -156,7 +156,7 @@ class ComposeStage {
     return Math.round(Number(/(\d+) kB/.exec(told)?.[1] ?? "0") / 1024);
   }
 
-  /** The first process of a container is an init that starts the process; when that is killed the container ends, and Docker starts it. */
+  /** Sends a signal. A container's first process starts the role; when the role is killed the container ends, and Docker starts it. */
   async #signal(name: string, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): Promise<void> {
     if (signal === "SIGKILL") await this.#inContainer(name, "kill -KILL $(cat /proc/1/task/1/children)");
     else await this.#compose.run(signal === "SIGSTOP" ? "pause" : "unpause", name);

@@ -128,7 +128,7 @@ async function atDisk(folder: string, name: string, act: Extract<Act, { do: "che
 const storeName = /^consensus-(\d+)$/;
 const copiesFolder = "files/metadata-copies";
 
-/** The log is empty until the first transaction after a start: then all keys are in a table. */
+/** Returns the files of a store. Its log is empty until the first transaction after a start: all keys are in a table. */
 function storeFiles(folder: string): string[] {
   const numbers = readdirSync(join(folder, "stores")).flatMap((name) => storeName.exec(name)?.[1] ?? []);
   const store = `stores/consensus-${Math.max(...numbers.map(Number))}`;

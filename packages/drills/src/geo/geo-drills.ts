@@ -28,7 +28,7 @@ export interface GeoDrill {
   readonly hasCopy: boolean;
   /** Stamp that has everything in the end. */
   readonly endsAt: StampName;
-  /** Names of the writes that the drill lost on purpose. Nobody looks for them in the end. */
+  /** Runs the drill. Returns the names of writes that it lost on purpose, for which nobody looks in the end. */
   readonly run: (scene: GeoScene) => Promise<ReadonlySet<string>>;
 }
 
@@ -146,7 +146,7 @@ async function bringBack(
   return names;
 }
 
-/** The link is silent for a moment before the primary dies, so that there is a loss. */
+/** Kills the primary after a silent moment of the link, so that there is a loss. */
 async function losePrimary(scene: GeoScene): Promise<ReadonlySet<string>> {
   const { stamps, clients, note } = scene;
   note("the front-ends of south-1 are stopped for 2 s: what is written meanwhile is not shipped");

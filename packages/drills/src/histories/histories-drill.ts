@@ -163,7 +163,7 @@ function queuePlay(connectionStrings: readonly string[], prng: Prng): Play {
   };
 }
 
-/** One fault after another, each under the clients' work; how many. */
+/** Strikes one fault after another, each under the clients' work. Returns their number. */
 async function strike(target: DrillTarget, timeline: Timeline, goesOn: () => boolean): Promise<number> {
   let count = 0;
   const context: DrillContext = { target, fault: (what) => timeline.fault(what), note: (what) => timeline.note(what) };

@@ -172,7 +172,7 @@ abstract class SdkTables {
 
 const tableOptions = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
 
-/** Two operations of the table SDK take a refusal for success; the status of the response says which it was. */
+/** Returns the answer of an operation for which the table SDK may take a refusal for success; the response's status tells. */
 async function swallowed(
   kinds: Readonly<Record<number, Answer>>,
   act: (onResponse: (response: { status: number }) => void) => Promise<unknown>,

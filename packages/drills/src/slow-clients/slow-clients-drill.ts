@@ -129,7 +129,7 @@ export async function runSlowClientsDrill(target: DrillTarget, phaseMs: number, 
   return { ...judged(phases), phases };
 }
 
-/** Memory of front-ends, and that no normal client is refused, are promises. Latency is an aim: it says as much of the machine. */
+/** Judges the drill. Memory of front-ends, and that no normal client is refused, are promises; latency is an aim. */
 export function judged(phases: readonly SlowPhase[]): Omit<SlowReport, "phases"> {
   const aloneMebibytes = phases[0]?.frontEndMebibytes ?? 0;
   const aloneTcpMebibytes = phases[0]?.tcpMebibytes ?? 0;
@@ -237,7 +237,7 @@ const sumOf = (parts: readonly SlowTold[]): SlowTold =>
     sentBytes: sum.sentBytes + each.sentBytes,
   }));
 
-/** Small and large, reads and writes in turn, four at a time. */
+/** Runs small and large reads and writes in turn, four at a time. */
 async function work(client: BlobClient, forMs: number) {
   const tookMs: Record<string, number[]> = {};
   let failed = 0;

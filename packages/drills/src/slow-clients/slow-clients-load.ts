@@ -35,7 +35,7 @@ function headOf(reads: boolean, at: number): string {
   return `${method} ${target} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`;
 }
 
-/** One client, for ever. Rates are spread evenly over the orders of magnitude. */
+/** Runs one client for ever. Rates are spread evenly over the orders of magnitude. */
 function begin(at: number, reads: boolean, count: number): void {
   const rate = Math.max(1, Math.round(rateMax ** (Math.floor(at / 2) / (count / 2))));
   // With one address the system chooses it: in a container it is none of loopback.

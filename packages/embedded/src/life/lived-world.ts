@@ -183,7 +183,7 @@ function livedStore(store: KeyValue, life: Life, held: Held, closed: () => void)
 const isStream = (kind: Method["methodKind"]): boolean => kind === "client_streaming" || kind === "bidi_streaming";
 const isStreamed = (kind: Method["methodKind"]): boolean => kind === "server_streaming" || kind === "bidi_streaming";
 
-/** Requests and answers of the role are made by its code: only while it runs. What comes in passes through its life, too. */
+/** Returns a transport for the role's life: calls of the role, and those to it, pass only while it runs. */
 function livedTransport(transport: Transport, life: Life, held: Held): Transport {
   const each = (stream: unknown): AsyncIterable<unknown> => life.each(() => stream as AsyncIterable<unknown>);
 

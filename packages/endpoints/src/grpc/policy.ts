@@ -65,7 +65,7 @@ class CooperativeConfig {
     return { [cooperativePolicyName]: this.options };
   }
 
-  /** Called by grpc-js with what stands in the service config. What is out of range is refused here: later it would end the process. */
+  /** Makes the policy from the service config, for grpc-js. Refuses values out of range, which would end the process later. */
   static createFromJson(options: PolicyOptions): CooperativeConfig {
     return new CooperativeConfig(checked(options));
   }

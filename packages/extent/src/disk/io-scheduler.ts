@@ -236,7 +236,7 @@ export class IoScheduler<T> {
     return false;
   }
 
-  /** A read whose answer would come after its deadline is refused now, while another replica can still be asked in time. */
+  /** True if a read's answer would come after its deadline: it is refused now, while another replica can still be asked in time. */
   #late(operation: IoOperation<T>, nowMs: number): boolean {
     if (operation.deadlineMs <= nowMs) return true;
     if (operation.class !== "read" || this.#inHand.size === 0 || !this.#rules.on("lateReadsRefused")) return false;

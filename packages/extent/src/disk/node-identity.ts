@@ -15,7 +15,7 @@ export interface NodeIdentity {
 const magic = 0x44494e53; // "SNID"
 const formatVersion = 1;
 
-/** "SNID" · crc32c of the rest · version u32 · stamp id · node id · disk id (u16 length and UTF-8 each). */
+/** Encodes "SNID", crc32c of the rest, version u32, stamp id, node id, disk id (u16 length and UTF-8 each). */
 export function encodeNodeIdentity(crc32c: Crc32c, identity: NodeIdentity): Uint8Array<ArrayBuffer> {
   const writer = new FieldWriter();
   writer.u32(magic);

@@ -97,7 +97,7 @@ export function parseFrameHeader(crc32c: Crc32c, extentId: ExtentId, offsetBytes
   return { kind: "frame", header: { payloadBytes, headerBytes, chunkChecksums } };
 }
 
-/** Whether these payload bytes, which begin at chunk `firstChunk` and end at a chunk's end, are what the header says. */
+/** True if these payload bytes, from the begin of chunk `firstChunk` to a chunk's end, fit the header's checksums. */
 export function chunksIntact(crc32c: Crc32c, header: FrameHeader, firstChunk: number, bytes: Uint8Array): boolean {
   let chunk = firstChunk;
   for (let from = 0; from < bytes.length; from += chunkBytes) {

@@ -23,7 +23,7 @@ export class BlockIndex {
     return this.#begins.length;
   }
 
-  /** The frame must begin where the last one ended. */
+  /** Adds a frame, which must begin where the last one ended. */
   push(offsetBytes: number, totalBytes: number): void {
     assert(offsetBytes === this.#endBytes, "block index: frames are contiguous");
     this.#begins.push(offsetBytes);

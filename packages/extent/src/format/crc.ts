@@ -19,7 +19,7 @@ function multiply(a: number, b: number): number {
   return product >>> 0;
 }
 
-/** powers[k] = x^(2^k) modulo the polynomial. */
+/** Powers: element k is x^(2^k) modulo the polynomial. */
 const powers: readonly number[] = (() => {
   const table = [0x40000000];
   for (let k = 1; k < 64; k++) table.push(multiply(table[k - 1] as number, table[k - 1] as number));

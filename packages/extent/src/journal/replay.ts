@@ -166,7 +166,7 @@ export class Replay {
     return none;
   }
 
-  /** After the last record: suspects become damaged, and whatever was not sealed is never continued. */
+  /** Ends the replay: suspects become damaged, and no unsealed extent is continued. */
   finish(): void {
     for (const id of this.#suspects) this.replicas.get(id)?.markDamaged("journal records are lost");
     for (const replica of this.replicas.values()) replica.restart();

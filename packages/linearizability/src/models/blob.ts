@@ -52,13 +52,13 @@ class ETags {
     this.#etags.set(write, etag);
   }
 
-  /** Whether a write may have this ETag. */
+  /** True if a write may have this ETag. */
   fits(write: number, etag: string): boolean {
     const known = this.#etags.get(write);
     return known === undefined ? !this.#writes.has(etag) : known === etag;
   }
 
-  /** Whether a write may have another one than this. */
+  /** True if a write may have another ETag than this one. */
   mayDiffer(write: number, etag: string): boolean {
     return this.#etags.get(write) !== etag;
   }

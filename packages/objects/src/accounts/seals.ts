@@ -20,7 +20,7 @@ export interface Seals {
    * a row to become sealed is asked by the plan (`mayWrite`, level `neededLevels.sealedAccounts`).
    */
   seal(account: string, content: Uint8Array): Uint8Array | undefined;
-  /** Refused with `masterKeyMissing` if none of the keys held is the one that sealed it, with `damaged` if it does not open. */
+  /** Opens sealed secrets. Refuses with `masterKeyMissing` if no held key sealed them, with `damaged` if they do not open. */
   open(account: string, sealed: Uint8Array): Outcome<Uint8Array>;
 }
 
@@ -113,7 +113,7 @@ export const noSeals: Seals = {
   open: (account, sealed) => missing(account, masterKeyIdIn(sealed), []),
 };
 
-/** Names of accounts have no zero byte. */
+/** Returns the bytes that bind a sealed part to its account, whose name has no zero byte. */
 const boundTo = (part: "key" | "content", account: string, id: Uint8Array): Uint8Array =>
   concatBytes([utf8(`stamp account ${part}\0${version}\0${account}\0`), id]);
 

@@ -213,7 +213,7 @@ function blockIdOf(row: RowEntry): Uint8Array {
 const sizesOf = (blocks: readonly ContentBlock[]): BlockSize[] =>
   blocks.map((block) => ({ blockId: block.blockId, sizeBytes: block.sizeBytes }));
 
-/** A snapshot or version has committed blocks only. */
+/** Lists blocks; a snapshot or version has committed ones only. */
 export function* getBlockList(value: OperationValue<"getBlockList">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
   const { prefix, head, stamp } = found ?? { ...(yield* readBlob(context, value.name)), head: undefined, stamp: 0 };

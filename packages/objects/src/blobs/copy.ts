@@ -119,7 +119,7 @@ const pieceOfPart = (part: CopyPart): ContentPiece =>
 export const sizeOfPart = (part: CopyPart): number =>
   part.inline.length > 0 ? part.inline.length : part.blocks.reduce((sum, block) => sum + block.sizeBytes, 0);
 
-/** With `copy.status` success the parts are the whole content; else they are added later, and the blob has no content till then. */
+/** Begins a copy. With `copy.status` success the parts are all content; else they are added later, and the blob has no content until then. */
 export function* startCopy(value: OperationValue<"startCopy">, context: PlanContext): Plan {
   const { name, conditions, copy, headers, metadata, blobType, sequenceNumber, parts } = value;
   const complete = copy.status === "success";
@@ -177,7 +177,7 @@ function* findCopy(
   return head.copy.copyId === copyId ? { prefix, head, copy: head.copy } : fail("CopyIdMismatch");
 }
 
-/** Parts, or none: then it says that the copier is still there. Only its copier adds, in order, each part once. */
+/** Adds parts in order, each once, by the copier only. Without parts it says that the copier is still there. */
 export function* addToCopy(value: OperationValue<"addToCopy">, context: PlanContext): Plan {
   const found = yield* findCopy(context, value);
   if (!("head" in found)) return found;
@@ -224,7 +224,7 @@ export function* endCopy(value: OperationValue<"endCopy">, context: PlanContext)
   return answer({ case: "blob", value: blobOf(context, value.name.blob, next) }, [put(headKey(prefix), encodeHead(next))]);
 }
 
-/** Without content, as the service leaves a copy that came to nothing. Page rows of the old generation are met by nobody. */
+/** Returns the head without content, as the service leaves a failed copy. Nobody meets page rows of the old generation. */
 function emptied(
   context: PlanContext,
   blob: string,

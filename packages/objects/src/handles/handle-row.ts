@@ -15,7 +15,7 @@ const handleSchema: { readonly handles: Property<"binary"> } = { handles: { id: 
 const handleElements = 8;
 const lockElements = 3;
 
-/** One component for the file, one for each handle, behind it one for each of its locks. */
+/** Encodes an open file: one component for the file, one for each handle, each followed by its locks. */
 export function encodeOpenFile({ pending, handles, directoryId, entryName }: OpenFile): Uint8Array {
   const components: KeyComponent[] = [[pending ? 1 : 0, directoryId, entryName, 0]];
   for (const { id, session, sessionEpoch, access, share, deleteOnClose, client, openedMs, locks } of handles) {

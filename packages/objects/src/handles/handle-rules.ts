@@ -95,7 +95,7 @@ export function refusalOf(file: OpenFile, { access, share, handleId, range }: Ne
   return range && locked(file, range, own) ? "FileLockConflict" : undefined;
 }
 
-/** A shared lock keeps writes of its own handle away, too. */
+/** True if the range is locked; a shared lock keeps out writes of its own handle, too. */
 const locked = (file: OpenFile, range: NonNullable<Need["range"]>, own: FileHandle | undefined): boolean =>
   file.handles.some((one) => one.locks.some((lock) => meets(lock, range) && (lock.exclusive ? one !== own : range.writes)));
 

@@ -50,7 +50,7 @@ export function* stepHandles(value: HandleStep, context: PlanContext): Plan {
   return told({ file: changed.file }, [isNothing ? remove(handlesKey(prefix)) : put(handlesKey(prefix), encodeOpenFile(changed.file))]);
 }
 
-/** A copy that goes on writes the file. A lease of REST keeps writers away, so whoever could write does not come in. */
+/** True if the file is kept from the handle: a pending copy writes it, or a lease of REST keeps writers away. */
 function isKept({ handle }: HandleStep, { copy, lease }: HeadState, { leases }: PlanContext): boolean {
   if (copy?.status === "pending") return true;
   const changes = ((handle?.access ?? 0) & (writeRight | deleteRight)) !== 0;
@@ -87,7 +87,7 @@ export function* besideHandles(partition: Uint8Array, operation: Operation, cont
   return refused ? fail(refused) : yield* plan;
 }
 
-/** Undefined: the handles of the file let the operation go on. */
+/** Returns the refusal by the file's handles; undefined: the operation may go on. */
 export function* refusedByHandles(partition: Uint8Array, need: Need): Plan<HandleRefusal | undefined> {
   const row = yield* getRow(handlesKey(partition));
   if (row === undefined && need.handleId === undefined) return undefined;

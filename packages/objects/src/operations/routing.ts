@@ -6,6 +6,6 @@ import type { Rules } from "@stamp/base";
 import { lockKeysOfTables } from "../tables/routing.ts";
 import { type Routable, routeOf } from "./rows.ts";
 
-/** Operations that share a lock key are decided one after another; others, independently. Reads need none. */
+/** Returns the lock keys: operations that share one are decided in turn, others independently. Reads have none. */
 export const lockKeysOf = (rules: Rules, operation: Routable): Uint8Array[] =>
   operation.case === "table" ? lockKeysOfTables(rules, operation.value) : [routeOf(rules, operation).key];

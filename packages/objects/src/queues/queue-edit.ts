@@ -129,7 +129,7 @@ export class QueueEdit {
     return answer(result === undefined ? { case: "done" } : { case: "queue", value: { kind: result } }, this.#writes);
   }
 
-  /** Answers without writing what was changed: the rows are those of another stamp. */
+  /** Answers without a write, because the rows are another stamp's. */
   answerOnly(result: QueueResultKind): Decision {
     return answer({ case: "queue", value: { kind: result } }, []);
   }

@@ -109,7 +109,7 @@ class KeyWriter {
     scratch[this.#length++] = value;
   }
 
-  /** Plain ASCII, as nearly all names are, is copied; the rest goes through UTF-8. */
+  /** Writes a text; ASCII, as nearly all names are, is copied, the rest goes through UTF-8. */
   #text(text: string): void {
     this.#byte(stringTag);
     this.#room(text.length);
@@ -146,7 +146,7 @@ class KeyWriter {
   }
 }
 
-/** By code point, as keys sort. UTF-16 puts surrogates (code points from U+10000) before U+E000 to U+FFFF; they are moved behind. */
+/** Compares by code point, as keys sort. In UTF-16 surrogates (from U+10000 on) lie before U+E000; they are moved behind. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -167,7 +167,7 @@ export function partitionStart(key: Uint8Array): Uint8Array | undefined {
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `key: ${what}`);
 
-/** Refused with `damaged` for what encodeKey never makes. Behind `componentsMax` components nothing is looked at. */
+/** Decodes a key. Refuses with `damaged` what encodeKey never makes; ignores everything behind `componentsMax` components. */
 export function decodeKey(key: Uint8Array, componentsMax: number = Number.POSITIVE_INFINITY): Outcome<KeyComponent[]> {
   const components: KeyComponent[] = [];
   let at = 0;

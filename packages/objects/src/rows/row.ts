@@ -238,7 +238,7 @@ export const otherVersion = (version: number): Failed =>
 
 export const damagedRow = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
 
-/** Binary values are views of `bytes`. Refused with `damaged` for what encodeRow never makes, and for a known id with another type. */
+/** Decodes a row; binary values are views of `bytes`. Refuses with `damaged` what encodeRow never makes, and a known id with another type. */
 export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outcome<RowOf<S>> {
   const [version = 0] = bytes;
   if (version > newestVersion) return otherVersion(version);

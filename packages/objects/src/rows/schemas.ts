@@ -12,13 +12,13 @@ export type ObjectTable = (typeof objectTables)[number];
 
 export const isObjectTable = (name: string): name is ObjectTable => (objectTables as readonly string[]).includes(name);
 
-/** Whether ranges of the table have a blob data stream. */
+/** True if ranges of the table have a blob data stream. */
 export const hasBlobData = (table: ObjectTable): boolean => table === "Blob";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
-/** Property that a release of row version 1 must not skip. */
+/** Makes a property that a release of row version 1 must not skip. */
 const propertySince2 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 2 });
-/** Property that a release of row version 2 must not skip. */
+/** Makes a property that a release of row version 2 must not skip. */
 const propertySince3 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 3 });
 
 export const accountSchema: {

@@ -37,7 +37,7 @@ export function packRows(rows: readonly RowEntry[], memory?: PlanContext["pageMe
   return packed;
 }
 
-/** Binary values are views of `packed`. Throws FailureError for bytes that are no packed rows, and for a row of a newer format. */
+/** Yields entities; binary values are views of `packed`. Throws FailureError for other bytes and for a newer row format. */
 export function* unpackEntities(packed: Uint8Array): Generator<Entity, void> {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   for (let at = 0; at < packed.length; ) {

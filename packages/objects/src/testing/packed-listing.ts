@@ -38,7 +38,7 @@ export function* listedOf(packed: Uint8Array): Generator<ListedBlob> {
   while (entry.next()) yield entry.isPrefix ? { case: "prefix", value: entry.name } : { case: "blob", value: entry.read(copyOf) };
 }
 
-/** Whether a row has metadata or tags that were not asked for makes no difference. */
+/** Returns an entry without metadata or tags that were not asked for. */
 function shownOf({ includeMetadata, includeTags }: ListBlobs, entry: ListedBlob): unknown {
   if (entry.case === "prefix") return entry;
   const { metadata, tags, copy, headers, ...blob } = copyOf(entry.value);

@@ -43,7 +43,7 @@ export function* planOfStep(context: StepContext, step: Step): Plan<StepDecision
   return { answer: { done: true, row }, writes: [remove(key), ...head] };
 }
 
-/** An entry without anything has no row, nor has a free lock. A node has one until it is forgotten. */
+/** True if the row needs not be stored: an entry without content, a free lock, or a forgotten node. */
 const isEmpty = (at: Address, row: TreeRow | "forgotten"): row is "forgotten" =>
   row === "forgotten" || ((at.kind === "entry" || at.kind === "lock") && !row.held && isFree(row));
 

@@ -32,7 +32,7 @@ function explain(error: unknown): Explained {
 
 const rewrittenTogether = 1_000;
 type Bounds = Required<Pick<KeyRange, "gte" | "lt">>;
-/** Types of `level` leave out what only LevelDB itself has. */
+/** Compacts a part of the store; the types of `level` lack this call of LevelDB. */
 const compacted = (level: Level, { gte, lt }: Bounds): Promise<void> =>
   (level as unknown as { compactRange(from: Uint8Array, to: Uint8Array): Promise<void> }).compactRange(gte, lt);
 /** Opening writes what is in the log into a table (4 MiB at most), and a new log. */
@@ -163,7 +163,7 @@ class LevelStore implements KeyValue {
     openHere.delete(this.#folder);
   }
 
-  /** LevelDB tells a full disk only by its words. What failed while syncing may be half there: the process must not go on. */
+  /** Returns an error as DiskError. LevelDB tells a full disk in words only. A failed sync may be half there: the process must not go on. */
   #failed(error: unknown, syncing: boolean): Error {
     const { code, message } = explain(error);
     if (!code.startsWith("LEVEL_") || code === "LEVEL_DATABASE_NOT_OPEN") return error as Error;

@@ -192,7 +192,7 @@ function handlesIn(block: Uint8Array): Handle[] {
   return handles;
 }
 
-/** Snappy's raw format. Only of blocks whose checksum matched. */
+/** Decompresses Snappy's raw format; only blocks whose checksum matched. */
 function unsnapped(bytes: Uint8Array): Uint8Array {
   const reader = new ByteReader(bytes);
   const out = new Uint8Array(reader.varint());

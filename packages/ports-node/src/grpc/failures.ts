@@ -80,7 +80,7 @@ export const renewedFailure: Failure = {
 };
 export const isRenewed = ({ reason, message }: Failure): boolean => reason === renewedFailure.reason && message === renewedFailure.message;
 
-/** The table of callers (packages/wire/src/callers.ts) does not name the role for this method. */
+/** Returns the refusal of a method that the table of callers (packages/wire/src/callers.ts) does not give the role. */
 export const forbidden = (caller: string, method: string): Failure => ({
   code: "permissionDenied",
   reason: "unauthorized",

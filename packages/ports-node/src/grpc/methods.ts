@@ -14,7 +14,7 @@ export type UnaryHandler = (request: Message, context: CallContext) => Promise<O
 /** Returns `stamp.v1.ExtentNode/Append` */
 export const methodName = (service: DescService, method: DescMethod): string => `${service.typeName}/${method.name}`;
 
-/** Small calls must not stand behind large ones: whatever may carry a payload in either direction has a lane of its own. */
+/** Returns the lane of a method. What may carry a payload has one of its own, so that small calls do not stand behind large ones. */
 export const laneOf = (method: DescMethod): Lane =>
   payloadField(method.input) !== undefined || payloadField(method.output) !== undefined ? "bulk" : "control";
 

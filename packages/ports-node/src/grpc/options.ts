@@ -60,7 +60,7 @@ export const defaultLimits: GrpcLimits = {
   defaultTimeoutMs: 60_000,
 };
 
-/** A frame holds at most `frameBytes` and one message more. */
+/** Returns the bound of a received frame: `frameBytes` and one message more. */
 export const receiveBytesMax = (limits: GrpcLimits): number => limits.messageBytesMax + limits.frameBytes + 64 * kib;
 
 export const clientOptions = (limits: GrpcLimits): ChannelOptions => ({

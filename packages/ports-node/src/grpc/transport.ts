@@ -27,7 +27,7 @@ export interface GrpcTransportOptions {
   readonly clock?: Clock;
   readonly logger?: Logger;
   readonly limits?: Partial<GrpcLimits>;
-  /** Credential of this process and its peers, asked for at each connection; without it nobody proves anything. */
+  /** Returns the credential of this process, asked for at each connection; without it nobody proves anything. */
   readonly credential?: () => Credential;
   /** Certificates with which this process and its peers prove who they are, asked for at each connection; without them there is no TLS. */
   readonly tls?: (() => PeerTls) | undefined;

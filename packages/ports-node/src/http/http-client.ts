@@ -99,7 +99,7 @@ export class NodeHttpClient implements HttpClient {
     });
   }
 
-  /** Only addresses that may be connected to are given to who connects. */
+  /** Looks a name up, and returns only addresses that may be connected to. */
   #lookupAllowed(mayConnectTo: (address: string) => boolean): LookupFunction {
     return (hostname, options, callback) => {
       this.#lookup(hostname).then(
@@ -117,7 +117,7 @@ export class NodeHttpClient implements HttpClient {
   }
 }
 
-/** Belt and braces: whatever the way, a connection that came elsewhere ends before a byte of the request is written to it. */
+/** Ends a connection to any other address before a byte of the request is written to it. */
 function checkPeer(socket: Socket, mayConnectTo: (address: string) => boolean): void {
   const check = (): void => {
     const { remoteAddress } = socket;

@@ -130,7 +130,7 @@ export class Exchange implements HttpRequest {
     if (!this.#message.complete) throw clientLeft("the body ended early");
   }
 
-  /** Its body can't be parsed any further: the client is told, unless it already has an answer, and the connection ends with that. */
+  /** Ends the request because its body can't be parsed further: the client is told, unless it has an answer already. */
   breakOff({ status, reason, headers, body }: LastAnswer): void {
     if (this.#response.headersSent) this.#response.end();
     else this.#response.writeHead(status, reason, [...headers]).end(body);

@@ -361,7 +361,7 @@ export class NodeHttpServer {
     });
   }
 
-  /** The last bytes, too, have to be taken at the least rate. */
+  /** Ends an answer; its last bytes, too, have to be taken at the least rate. */
   #end(response: ServerResponse, body?: Uint8Array): void {
     if (body) response.end(body);
     else response.end();

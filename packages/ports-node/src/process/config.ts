@@ -67,7 +67,7 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
   ...["false", "0", "no", "off"].map((text) => [text, false] as const),
 ]);
 
-/** Like `fromText`, for one key of a schema. */
+/** Converts a text for one key of a schema, like `fromText`. */
 export const textAs = (schema: z.ZodType, text: string): unknown => fromText(text, describe(schema).type);
 
 /** Says what is wrong with a value, what was given, and what is allowed, where the schema says that in few words. */
@@ -90,7 +90,7 @@ function allowedBy(schema: z.ZodType): string | undefined {
   return `a ${inner.format === "safeint" ? "whole " : ""}number${bounds}`;
 }
 
-/** Below defaults and optionals. */
+/** Returns the schema below defaults and optionals. */
 function below(schema: z.ZodType): z.ZodType {
   const { innerType } = schema.def as { innerType?: z.ZodType };
   return innerType === undefined ? schema : below(innerType);

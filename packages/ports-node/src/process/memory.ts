@@ -26,7 +26,7 @@ export function countBuffersAsHeap(v8Version: string = process.versions.v8, set:
   followLiveHeap(set);
 }
 
-/** By how much heap and buffers may grow when so much of the heap is live; 0: as V8 sees fit. */
+/** Returns the percentage by which heap and buffers may grow at this size of the live heap; 0: V8 decides. */
 export function growingPercent(heapBytes: number): number {
   const percent = Math.min(growingPercentMax, Math.floor((100 * growthBytes) / Math.max(1, heapBytes)));
   return percent < growingPercentMin ? 0 : percent;

@@ -13,7 +13,7 @@ import { uptime } from "node:os";
 export interface SystemTimes {
   monotonicMs(): number;
   wallMs(): number;
-  /** CLOCK_BOOTTIME in milliseconds; undefined: this system does not tell. */
+  /** Returns CLOCK_BOOTTIME in milliseconds; undefined: this system has none. */
   readonly bootMs: (() => number) | undefined;
 }
 

@@ -37,7 +37,7 @@ export interface SecretFiles {
   readonly previous: string;
 }
 
-/** Names the files beside the one with the secret. */
+/** Returns the names of the files beside the one with the secret. */
 export const secretFilesBeside = (current: string): SecretFiles => ({ current, next: `${current}.next`, previous: `${current}.previous` });
 
 /** Returns the credential that these name: open when they name none. Throws ConfigError for a secret that can't be read or is too short. */
@@ -107,7 +107,7 @@ export function secretIn(path: string): string | undefined {
   return checked(text.trim(), named);
 }
 
-/** Like `linkOf`, for reading: a reading that fails tells why by itself. */
+/** Returns the link's target like `linkOf`, for a read, whose failure explains itself. */
 function linked(path: string): string | undefined {
   try {
     return linkOf(path);

@@ -34,7 +34,7 @@ export interface IssuedToken {
   readonly revoked: boolean;
 }
 
-/** Names the folder beside the file with the secret. */
+/** Returns the name of the folder beside the file with the secret. */
 export const issuedTokensBeside = (secretFile: string): string => `${secretFile}.tokens`;
 
 /** Returns the facts in the text of a token for tools; undefined if it is none. */

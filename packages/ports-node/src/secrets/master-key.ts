@@ -37,7 +37,7 @@ export interface MasterKeyFiles {
   readonly previous: string;
 }
 
-/** Names the files beside the one with the master key. */
+/** Returns the names of the files beside the one with the master key. */
 export const masterKeyFilesBeside = (current: string): MasterKeyFiles => ({
   current,
   next: `${current}.next`,

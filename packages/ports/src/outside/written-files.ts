@@ -3,7 +3,7 @@
 /** JSON text with the positions of its values. */
 export interface WrittenJson {
   readonly value: unknown;
-  /** Place of a value by its path (`accounts.0.name`), or of the nearest value around it; lines and columns begin with 1. */
+  /** Returns the place of a value by its path (`accounts.0.name`), or of the nearest one around it; lines and columns begin with 1. */
   at(path: readonly PropertyKey[]): WrittenPlace;
 }
 
@@ -21,9 +21,9 @@ export interface WrittenFile {
 export interface WrittenFiles {
   /** Returns the path that a file of `folder` means by `path`. */
   resolve(folder: string, path: string): string;
-  /** Folder that holds a file. */
+  /** Returns the folder of a file. */
   folderOf(path: string): string;
-  /** Undefined if nothing is there. Throws an error in words if it can't be looked at. */
+  /** Returns what a path is; undefined: nothing is there. Throws an error in words if it can't be looked at. */
   kindOf(path: string): Promise<"file" | "folder" | undefined>;
   /** Returns the files of a folder and below it, in the order of their paths. Throws an error in words, also if there are more than `max`. */
   list(folder: string, max: number): Promise<readonly WrittenFile[]>;

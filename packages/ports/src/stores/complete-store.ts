@@ -50,7 +50,7 @@ export interface OpenCompleteOptions {
    * `whyIncomplete`.
    */
   readonly replicated?: boolean;
-  /** Called for each entry while all are read. If it refuses one, the store is refused. */
+  /** Called for each entry while all are read. A refusal of one refuses the store. */
   readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
   /** Lineage that an empty store gets: random bytes that its copies carry, too. Undefined: new ones are drawn. */
   readonly lineage?: Uint8Array | undefined;
@@ -299,7 +299,7 @@ export class CompleteStore implements KeyValue {
     return done;
   }
 
-  /** Like the store below, without the proof. */
+  /** Yields entries as the store below does, without the proof. */
   async *range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
     const { limit = Number.POSITIVE_INFINITY, ...bounds } = range;
     let given = 0;
@@ -373,7 +373,7 @@ export class CompleteStore implements KeyValue {
     await this.#mark.sync();
   }
 
-  /** After a batch that failed. The write makes the store below find out first what of that one it has. */
+  /** Reads the proof after a failed batch. A write first makes the store below find out how much of that batch it has. */
   async #readProof(): Promise<StoreProof> {
     await this.#store.batch([{ kind: "delete", key: neverWritten }], { sync: false });
     const stored = await this.#store.get(proofKey);

@@ -80,7 +80,7 @@ export async function refuseNewer(
   return look(marker !== undefined);
 }
 
-/** Names `formats`, which are about to be written, in the folder's marker, durably, with their versions at this level. Lowers nothing. */
+/** Raises the marker of the folder to these formats at this level, durably, before they are written. Lowers nothing. */
 export async function raiseFormats(world: MarkerWorld, formats: readonly FormatName[], level: number): Promise<void> {
   await inTurn(world.disk, async () => raise(world, (await readMarker(world)) ?? {}, formats, level));
 }
@@ -134,7 +134,7 @@ async function inTurn(disk: MarkerWorld["disk"], change: () => Promise<void>): P
   await made;
 }
 
-/** Both, for a role whose folder holds nothing to look at. Throws FailureError `newerFormat`. */
+/** Refuses newer formats and raises the marker, for a role without data to look at. Throws FailureError `newerFormat`. */
 export async function claimFolder(world: MarkerWorld, formats: readonly FormatName[] = []): Promise<void> {
   const refusal = await refuseNewer(world);
   if (!refusal.ok) throw new FailureError(refusal.failure);

@@ -21,7 +21,7 @@ export interface KeyValue {
   /** Bounds of a batch; undefined: as large as memory allows. */
   readonly batchMax?: BatchMax | undefined;
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
-  /** All or nothing, also over a crash. With `sync` it is durable when it resolves; without, a crash may lose it and everything after it. */
+  /** Writes all or nothing, also over a crash. With `sync` it is durable when it resolves; without, a crash may lose it and all that follows. */
   batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void>;
   /** Returns entries in key order, as of the first step. The caller owns keys and values. */
   range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]>;

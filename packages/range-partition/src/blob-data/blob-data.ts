@@ -15,7 +15,7 @@ export interface StoredData {
   readonly sealedExtents: readonly DataExtent[];
   /** Returns the bytes of all places, in order, in chunks. Throws FailureError. */
   read(places: readonly Place[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Uint8Array>;
-  /** False: the extent has left the stream, so that no row refers to it any more, and its bytes may be gone. */
+  /** True if the stream lists the extent; false: no row refers to it any more, and its bytes may be gone. */
   lists(extentId: number): boolean;
 }
 

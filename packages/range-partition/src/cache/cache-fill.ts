@@ -12,7 +12,7 @@ import { fillRestTimes, MergePace } from "../checkpoint/merge-pace.ts";
 
 export interface FillSource {
   readonly storage: Storage;
-  /** The present checkpoints, newest first. */
+  /** Returns the present checkpoints, newest first. */
   readonly checkpoints: () => readonly Checkpoint[];
   readonly over: () => boolean;
 }

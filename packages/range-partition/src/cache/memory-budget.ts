@@ -16,7 +16,7 @@ interface Member {
 /** Share of one range in the budget. */
 export interface MemoryShare {
   readonly set: (activeBytes: number, frozenBytes: number) => void;
-  /** Function to call when the range takes nothing any more. */
+  /** Called when the range has to take nothing any more. */
   readonly close: () => void;
 }
 

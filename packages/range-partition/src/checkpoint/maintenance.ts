@@ -375,7 +375,7 @@ export class Maintenance {
     return this.#truncate(commitLog, keptFromExtentId(commitLog, { ...this.#state, logStartExtentId: startExtentId }));
   }
 
-  /** One at a time: each is computed from the list that the one before left. */
+  /** Drops extents, one call at a time: each is computed from the list that the one before left. */
   #dropRowData(): Promise<void> {
     return this.#drops.run(() => this.#dropUnused());
   }
@@ -396,7 +396,7 @@ export class Maintenance {
     if (!dropped.ok) this.#warn(rowData.name, dropped.failure);
   }
 
-  /** If this fails, only garbage stays: the next truncation takes it along. */
+  /** Truncates a stream. A failure leaves only garbage, which the next truncation takes along. */
   async #truncate(stream: OwnedStream, beforeExtentId: number): Promise<void> {
     if (beforeExtentId === 0 || stream.extents[0]?.extentId === beforeExtentId || !stream.knows(beforeExtentId)) return;
     const truncated = await stream.truncateBefore(beforeExtentId, { timeoutMs: truncateTimeoutMs });

@@ -32,7 +32,7 @@ export interface Kept {
   /** Returns why nothing in memory may be written out. */
   readonly recorded: () => Failure | undefined;
   readonly lastTicket: () => number;
-  /** Called when the active table was frozen. */
+  /** Called when the active table is frozen. */
   readonly frozen: (frozen: Frozen) => void;
   readonly lose: (failure: Failure) => void;
 }

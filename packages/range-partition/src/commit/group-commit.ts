@@ -61,7 +61,7 @@ export interface GroupCommitOptions {
 }
 
 export interface CommitOptions {
-  /** Called with whether it became durable. */
+  /** Called with true when the commit is durable, with false when it never will be. */
   readonly settled?: (durable: boolean) => void;
   /** Client's request that is committed, if there is one. */
   readonly cause?: Cause | undefined;
@@ -200,7 +200,7 @@ export class GroupCommit {
     });
   }
 
-  /** Nothing more is committed; what waits did not happen. A record in flight is resolved by the stream layer. */
+  /** Ends commits: waiting ones did not happen. The stream layer resolves a record in flight. */
   end(failure: Failure): void {
     this.#sealed?.resolve(false);
     if (this.#ended !== undefined) return;
@@ -349,7 +349,7 @@ export class GroupCommit {
     for (const { settle } of waiting) settle(failed);
   }
 
-  /** The first time that this is known. */
+  /** Takes note that a group is durable, at its first moment. */
   #durable(group: Group, where: Pick<Committed, "place" | "bytes">): void {
     if (!this.#undurable.delete(group)) return;
     const { firstSequence, queued } = group;

@@ -36,7 +36,7 @@ export class PendingWrites {
     return [newer, older].filter((table) => table !== undefined);
   }
 
-  /** Visible to the next transaction from now on. Call what it returns when they are applied; never when they are lost. */
+  /** Makes writes visible to the next transaction. Call the returned function when they are applied; never when they are lost. */
   add(writes: readonly RowWrite[]): () => void {
     const generation = this.#newer;
     generation.unread.push(writes);

@@ -55,7 +55,7 @@ export class Pipelines {
   }
 }
 
-/** One UTF-16 unit a byte: short, and equal exactly when the bytes are. */
+/** Returns a short text that is equal exactly when the bytes are: one UTF-16 unit for each byte. */
 export function nameOfKey(key: Uint8Array): string {
   let name = "";
   for (const byte of key) name += String.fromCharCode(byte);

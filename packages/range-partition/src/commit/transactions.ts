@@ -273,7 +273,7 @@ export class Transactions {
     return committed.ok ? ok(result) : committed;
   }
 
-  /** A write that a transaction read was taken back (`GroupCommit.#takeBack`), or the range has ended. */
+  /** Returns the failure of a transaction that read a write which was taken back (`GroupCommit.#takeBack`), or whose range ended. */
   #decidedByLost(): Failed {
     const { commit, rangeId } = this.#around;
     return (

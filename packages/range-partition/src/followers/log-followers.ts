@@ -181,7 +181,7 @@ export class LogFollowers {
     this.#followers.get(name)?.cursor.sent(sequence);
   }
 
-  /** The follower has everything up to this sequence, durably. Returns false if that was never sent. */
+  /** Notes that the follower durably has everything up to this sequence. False: that was never sent. */
   acknowledged(name: string, sequence: number): boolean {
     const cursor = this.#followers.get(name)?.cursor;
     const lackedRest = cursor !== undefined && cursor.from < (this.#rest?.sequence ?? 0);
@@ -230,7 +230,7 @@ export class LogFollowers {
     if (last > 0) this.#marks = this.#marks.slice(last);
   }
 
-  /** Every commit behind `sequence` will lie at or behind `place`. */
+  /** Notes that every commit behind `sequence` will lie at or behind `place`. */
   mark(sequence: number, place: LogPlace): void {
     if (place.extentId > 0) this.#marks.push({ sequence, place });
   }

@@ -136,7 +136,7 @@ export class Departure {
     this.#leaver.upkeep().resumeMerges();
   }
 
-  /** A little before rows have to wait: takes no more blob data, and has those in that are on their way. */
+  /** Takes no more blob data from shortly before rows have to wait, and waits for bytes on their way. */
   async holdData(): Promise<void> {
     const { data, streams } = this.#leaver;
     await Promise.all([data.hold(this.#becomes("others"), dataIdleTimeoutMs), streams.rowData.quiet({ timeoutMs: dataIdleTimeoutMs })]);
@@ -224,7 +224,7 @@ export class Departure {
     return ok({ ...left.value, ...times, became: () => {} });
   }
 
-  /** All but the log. A merge of checkpoints that is under way, and bytes on their way in, would open another extent behind the change. */
+  /** Closes all streams but the log. A merge under way, or bytes on their way in, would open another extent after the change. */
   async #closeStreams(): Promise<void> {
     const { metadata, rowData, blobData } = this.#leaver.streams;
     await Promise.all([metadata, rowData, blobData].map((stream) => stream?.close({ timeoutMs: leftStreamsTimeoutMs })));

@@ -84,7 +84,7 @@ export async function allocateForChildren(
   );
 }
 
-/** Names a parent's stream from this extent on; 0 and undefined name all of it. */
+/** Returns a parent's stream from this extent on; 0 and undefined name all of it. */
 const rangeFrom = (stream: string, firstExtentId = 0) =>
   firstExtentId === 0 ? { stream } : { stream, firstExtentId: toWire(firstExtentId) };
 

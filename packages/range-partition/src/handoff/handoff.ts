@@ -95,19 +95,19 @@ export class Handoff {
     return ok();
   }
 
-  /** The parents do not leave after all: those that are still served go on as before. */
+  /** Takes the departure back: parents that are still served go on as before. */
   resume(isServed: (rangeId: string) => boolean): void {
     this.#go("resumed", "preparing", "prepared");
     for (const { partition } of this.#parents) if (isServed(partition.rangeId)) partition.departure.resume();
   }
 
-  /** No blob data from now on; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
+  /** Takes no more blob data; resolves when bytes on their way are in, or after a bound. Rows are written meanwhile. */
   async holdData(): Promise<void> {
     this.#go("held", "prepared");
     await Promise.all(this.#departures.map((departure) => departure.holdData()));
   }
 
-  /** No new write from `heldSinceMs` on; resolves when the state for the children is in the metadata stream of the first parent. Reads go on. */
+  /** Takes no new write from `heldSinceMs` on; resolves when the children's state is in the first parent's metadata stream. Reads go on. */
   async leave(): Promise<Outcome<Left>> {
     assert(this.#phase === "held", "leave follows holdData");
     const left = await Departure.leave(

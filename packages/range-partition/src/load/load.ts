@@ -235,7 +235,7 @@ export function replayRest({ rest = [], checkpointedSequence, lastTicket }: Part
   return { table, lastSequence, lastTicket, logBytes };
 }
 
-/** The log begins with that of whoever left it to children, with rows of all of them; or, of one that two were merged into, empty. */
+/** Replays the log. It begins with that of a parent that left it to children, with rows of all; that of a merge's child begins empty. */
 async function replay(
   world: World,
   log: OwnedStream,
@@ -262,7 +262,7 @@ async function replay(
   return { table, lastSequence, lastTicket, logBytes };
 }
 
-/** The last sequence that is applied afterwards. What was applied before is passed over; a gap is lost data, which only a restore explains. */
+/** Applies a record. Returns the last applied sequence. Applied commits are passed over; a gap is lost data, which only a restore explains. */
 function applyRecord(
   world: World,
   table: MemoryTable,

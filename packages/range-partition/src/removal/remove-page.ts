@@ -28,7 +28,7 @@ export interface RemovalOptions {
   readonly prefix: Uint8Array;
   /** Tenure that the removal began. */
   readonly tenure: number;
-  /** Bytes with which the keys of a row's PartitionName begin; undefined: the row belongs to none. */
+  /** Returns the bytes that begin all keys of the row's PartitionName; undefined: the row belongs to none. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
 }
 

@@ -61,7 +61,7 @@ export interface SeededRange extends ShippedRange {
 }
 
 export interface SeedOptions extends ApplyOptions {
-  /** Bytes with which the keys of a row's PartitionName begin; undefined: the row belongs to none. */
+  /** Returns the bytes that begin all keys of the row's PartitionName; undefined: the row belongs to none. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
 }
 

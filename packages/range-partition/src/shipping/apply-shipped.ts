@@ -105,7 +105,7 @@ export async function ledAbove(
   return ticketsOf === undefined ? ok() : fences.leadAbove(ticketsOf, ticket);
 }
 
-/** The sender ships a PartitionName when it has seeded it: this shipment is of an earlier owner of the range. */
+/** Returns the refusal of a shipment while its PartitionName is being seeded: the sender is an earlier owner of the range. */
 const seeding = (mark: Uint8Array): Failed => {
   const decoded = decodeSeedMark(mark);
   const details = decoded.ok ? versionToDetails(decoded.value.version) : {};

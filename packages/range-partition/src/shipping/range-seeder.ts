@@ -41,18 +41,18 @@ export interface SeederOptions {
   readonly epoch: number;
   /** Keys to be seeded; `high` is not empty. */
   readonly keys: KeyBounds;
-  /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
+  /** Returns the bytes that begin all keys of the row's PartitionName; undefined: the row is not shipped. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
   /** Bound of a part, in bytes. A larger row goes alone. */
   readonly partBytesMax?: number;
   readonly partRowsMax?: number;
-  /** Size of the bytes that a row refers to. */
+  /** Returns the number of bytes that a row refers to. */
   readonly dataBytesOf?: (value: Uint8Array) => number;
   /** Bound of the bytes to which the rows of a part refer. A PartitionName that refers to more goes alone. */
   readonly partDataBytesMax?: number;
   /** Bound of what is sent in a second, in bytes. */
   readonly bytesPerSecondMax?: number;
-  /** Every row before this key is seeded. */
+  /** Called when every row before this key is seeded. */
   readonly onProgress?: (upTo: Uint8Array) => void;
 }
 

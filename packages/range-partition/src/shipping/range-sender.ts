@@ -31,9 +31,9 @@ export interface SenderOptions {
   readonly follower: string;
   /** Role epoch of the account, which the receiver checks. */
   readonly epoch: number;
-  /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
+  /** Returns the bytes that begin all keys of the row's PartitionName; undefined: the row is not shipped. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
-  /** Lead of the tickets of a PartitionName (shipped-fences.ts). Undefined: there is none. */
+  /** Returns the lead of a PartitionName's tickets (shipped-fences.ts); undefined: there is none. */
   readonly leadOf?: (name: Uint8Array) => number;
   readonly limits?: Partial<WindowLimits>;
   /** Bound of the rows that are sent in a second, in bytes; undefined: none. */

@@ -122,7 +122,7 @@ export class CodedReads {
     }
   }
 
-  /** A number: so many bytes from the first block on are needed for it. */
+  /** Returns the blocks; a number: that many bytes from the first block on are needed for them. */
   #blocksIn(at: CodedAt, offsetBytes: number, raw: Uint8Array, bytesMax: number): Outcome<RawBlocks> | number {
     const { crc32c } = this.#world.digest;
     const blocks: RawBlocks = { offsetsBytes: [], payload: [], nextOffsetBytes: offsetBytes };
@@ -153,7 +153,7 @@ export class CodedReads {
     return refused("dataLoss", "damaged", `a block of coded extent ${at.extentId} at ${offsetBytes} was read wrong: ${why}`);
   }
 
-  /** One kernel for all reads: a decoding does not wait in its middle. */
+  /** Returns the kernel that all reads share: a decoding does not wait in its middle. */
   #lanes(): Kernel {
     const fragmentsMax = Math.max(...profileNames.map((name) => (profileOf(name) as Profile).fragments));
     this.#kernel ??= new Kernel(fragmentsMax, laneBytes);

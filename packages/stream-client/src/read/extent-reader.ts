@@ -285,7 +285,7 @@ export class ExtentReader {
     return cached === undefined ? this.#find(extentId, timeoutMs) : ok(cached);
   }
 
-  /** One question for all readers of an extent that wait. */
+  /** Looks an extent up, with one question for all readers that wait. */
   #find(extentId: number, timeoutMs: number): Promise<Outcome<Location>> {
     let asked = this.#locating.get(extentId);
     if (asked === undefined) {

@@ -269,7 +269,7 @@ export class FragmentRace {
     }
   }
 
-  /** Cached places that a node's refusal has put in doubt are looked up again, instead of waiting for nodes that are silent. */
+  /** Ends the race if it is lost. Places that a refusal put in doubt are looked up again instead of waiting for silent nodes. */
   #giveUpIfOver(): void {
     if (this.#waiting.size === 0) {
       this.#finish(this.#last);

@@ -91,7 +91,7 @@ export class HedgeBudget {
     return true;
   }
 
-  /** A read that waited too long is hedged without budget. False: as many are already. */
+  /** Begins a hedge without budget for a read that waited too long; false: as many are under way already. */
   beginOverdue(): boolean {
     if (this.#overdue >= overdueMax) return false;
     this.#overdue += 1;

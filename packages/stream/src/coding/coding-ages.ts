@@ -32,7 +32,7 @@ export function encodeCodingAges(looks: readonly SavedLook[], checksum: Checksum
   return frameRecord(letter, version, utf8(JSON.stringify({ looks: saved })), checksum);
 }
 
-/** Refused with `damaged` if the bytes are no such record, with `newerFormat` if they are of a later version. */
+/** Decodes ages. Refuses with `damaged` if the bytes are no such record, with `newerFormat` if they are of a later version. */
 export function decodeCodingAges(bytes: Uint8Array, checksum: Checksum): Outcome<readonly SavedLook[]> {
   const payload = unframeRecord("metadata", letter, version, bytes, checksum);
   if (!payload.ok) return payload;

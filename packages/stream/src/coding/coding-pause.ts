@@ -19,7 +19,7 @@ export function encodeCodingPause({ note, wallMs }: CodingPause, checksum: Check
   return frameRecord(letter, version, utf8(JSON.stringify({ note, wallMs })), checksum);
 }
 
-/** Refused with `damaged` if the bytes are no record of a pause, with `newerFormat` if they are of a later version. */
+/** Decodes a pause. Refuses with `damaged` if the bytes are no such record, with `newerFormat` if they are of a later version. */
 export function decodeCodingPause(bytes: Uint8Array, checksum: Checksum): Outcome<CodingPause> {
   const payload = unframeRecord("metadata", letter, version, bytes, checksum);
   if (!payload.ok) return payload;

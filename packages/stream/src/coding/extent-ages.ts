@@ -58,7 +58,7 @@ export class ExtentAges {
     return first !== undefined && nowMs - first.atMs >= this.#afterMs && id <= first.lastId && !first.young.has(id);
   }
 
-  /** The age of the extent begins now: a person had it stored as replicas. */
+  /** Begins the age of an extent anew: a person had it stored as replicas. */
   renew(id: ExtentId): void {
     for (const look of this.#looks) look.young.add(id);
   }

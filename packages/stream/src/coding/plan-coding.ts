@@ -143,7 +143,7 @@ export function planFinishCoding(
   return change({ ...withoutReplicas(rest), version: extentVersion(extent.version + 1), coded });
 }
 
-/** The new fragment is durable: it takes the place of the old one, which is garbage. `checksums`: see `planFinishCoding`; what is recorded stays. */
+/** Plans the end of a fragment's repair: the durable new fragment replaces the old one. `checksums` as in `planFinishCoding`; recorded ones stay. */
 export function planFinishFragmentRepair(
   state: StreamState,
   id: ExtentId,
@@ -182,7 +182,7 @@ export function planRecordFragmentChecksums(
   return change(withRemoved({ ...record, coded: { ...record.coded, fragments } }, [old]));
 }
 
-/** Every replica is durable and has the checksum of the extent: it is replicated from here on, its fragments are garbage. */
+/** Plans the end of a decoding: every replica is durable with the extent's checksum, and the fragments become garbage. */
 export function planFinishDecoding(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<TransactionPlan> {
   const found = attemptOf(state, id, attemptVersion, "decode");
   if (!found.ok) return found;

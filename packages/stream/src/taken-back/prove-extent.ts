@@ -75,7 +75,7 @@ export function proveExtent(id: ExtentId, replicas: readonly UnknownReplica[]): 
   });
 }
 
-/** A length that was told to nobody was given up for one of a later version (`planUnseal`): the highest version counts. */
+/** Returns the seal of the highest version: a lower one was told to nobody and given up (`planUnseal`). */
 function sealOf(intact: readonly UnknownReplica[]): Outcome<ProvenExtent["sealed"]> {
   const all = intact.filter(({ sealedLengthBytes }) => sealedLengthBytes !== undefined);
   const highest = Math.max(...all.map(({ version }) => version));

@@ -38,7 +38,7 @@ const version = 1;
 export const encodeTakenBack = (record: TakenBackRecord, checksum: Checksum): Uint8Array =>
   frameRecord(letter, version, utf8(JSON.stringify(record)), checksum);
 
-/** Refused with `damaged` if the bytes are no such record, with `newerFormat` if they are one of a later version. */
+/** Decodes the record. Refuses with `damaged` if the bytes are none, with `newerFormat` if they are of a later version. */
 export function decodeTakenBack(bytes: Uint8Array, checksum: Checksum): Outcome<TakenBackRecord> {
   const payload = unframeRecord("metadata", letter, version, bytes, checksum);
   if (!payload.ok) return payload;

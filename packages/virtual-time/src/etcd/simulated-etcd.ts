@@ -139,7 +139,7 @@ export class SimulatedEtcd implements Role {
     }
   }
 
-  /** A refusal while no member leads. Nothing was done, but etcd does not say so. */
+  /** Returns the refusal while no member leads. Nothing was done, but etcd does not say so. */
   #led(): Outcome<never> | undefined {
     if (this.#world.clock.monotonicMs() >= this.#leaderlessUntilMs) return undefined;
     return unknownOutcome("unavailable", "connectionLost", "etcdserver: leader changed");

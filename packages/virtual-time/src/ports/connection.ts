@@ -85,7 +85,7 @@ export class Connection {
     this.#toClient?.hold(delayUs);
   }
 
-  /** A call that has not left yet, never will. */
+  /** Withdraws a call that has not left yet: it never will. */
   withdraw(call: ClientCall): void {
     this.#queue = this.#queue.filter((queued) => queued.call !== call.id);
   }
@@ -138,7 +138,7 @@ export class Connection {
     this.#tellServer(reset, this.#endToServer(reset));
   }
 
-  /** The server stopped running: its keep-alive answers stay out. */
+  /** Pauses the server's side: its keep-alive answers stay out. */
   serverPaused(): void {
     this.#watch();
   }
@@ -187,7 +187,7 @@ export class Connection {
     });
   }
 
-  /** After a break nothing comes through in either direction: bytes sent before the ends know of it are lost, too. */
+  /** Breaks the connection: bytes on their way in either direction are lost, also those sent before the ends know of it. */
   #breaksBySelf(): boolean {
     const { options, prng } = this.#network;
     if (this.#breaking) return true;
@@ -197,7 +197,7 @@ export class Connection {
     return true;
   }
 
-  /** Keep-alive: each side gives the connection up when nothing has come through for long. */
+  /** Watches keep-alive: each side gives the connection up when nothing came through for long. */
   #watch(): void {
     const server = this.#server?.listener.incarnation;
     const stuck = (): boolean => this.#toServer?.stuck === true || this.#toClient?.stuck === true || server?.paused === true;
@@ -221,7 +221,7 @@ export class Connection {
     return !this.#network.isCut(this.client.name, server) && !this.#network.isCut(server, this.client.name);
   }
 
-  /** A machine that lives sends what a closed socket holds again and again, and then its end. Gives when that is through at the latest. */
+  /** Sends the rest of a closed socket of a living machine again and again, then its end. Returns the latest time of its arrival. */
   #endToServer(machineLives: boolean): number {
     const { options, prng } = this.#network;
     if (options.lingerMs === 0 || !machineLives) {

@@ -95,7 +95,7 @@ export class FileState {
     this.#resize(sizeBytes);
   }
 
-  /** Every change up to `order` is durable from here on. */
+  /** Makes every change up to `order` durable. */
   makeDurable(order: number): void {
     for (const number of this.#dirty) {
       const page = this.#pages.get(number) as Page;
@@ -115,7 +115,7 @@ export class FileState {
     }
   }
 
-  /** A sync of every change up to `order` failed. */
+  /** Fails a sync of every change up to `order`. */
   syncFailed(order: number): void {
     for (const number of this.#dirty) {
       const page = this.#pages.get(number) as Page;
@@ -126,7 +126,7 @@ export class FileState {
     }
   }
 
-  /** The machine lost power: returns how many changed pages lost something. */
+  /** Loses power. Returns the number of changed pages that lost something. */
   crash(prng: Prng, tornChance: number): number {
     let lost = 0;
     for (const number of this.#forgotten) {

@@ -86,7 +86,7 @@ export class SimDiskState {
     file.flip(offsetBytes, mask);
   }
 
-  /** The next operation of this kind on a path that contains `pathPart` fails. A failed write may have written a first part. */
+  /** Makes the next operation of this kind on a path with `pathPart` fail. A failed write may have written a first part. */
   failNext(operation: DiskOperation, kind: DiskErrorKind = operation === "sync" ? "syncFailed" : "io", pathPart = ""): void {
     this.#planned.push({ operation, kind, pathPart });
   }
@@ -96,7 +96,7 @@ export class SimDiskState {
     this.#planned.length = 0;
   }
 
-  /** One file is gone, durably. */
+  /** Loses a file, durably. */
   lose(path: string): void {
     this.#names.delete(path);
     this.#durableNames.delete(path);
@@ -232,7 +232,7 @@ export class SimDiskState {
     for (let folder = folderOf(path); folder !== "" && !this.#folders.has(folder); folder = folderOf(folder)) this.#folders.add(folder);
   }
 
-  /** Durable names: those of `folder` among the first `count` changes. Returns how many changes it took out before that point. */
+  /** Makes the names of `folder` among the first `count` changes durable. Returns the number of changes taken out before that point. */
   syncNames(folder: string, changes: readonly NameChange[]): void {
     if (this.lying) return;
     const taken = new Set<NameChange>();
@@ -269,7 +269,7 @@ export class SimDiskState {
     this.#changes = this.#changes.filter((change) => change.kind === "rename" || change.path !== path);
   }
 
-  /** Power is lost: `lose` false means that only the process died and the machine kept its page cache. */
+  /** Loses power; `lose` false: only the process died and the machine kept its page cache. */
   crash(lose: boolean): number {
     let lost = 0;
     for (const [file, path] of this.#pendingAtomic) if (this.#prng.chance(0.5)) this.endAtomic(path, file);

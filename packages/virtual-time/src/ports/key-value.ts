@@ -150,7 +150,7 @@ export class KeyValueState {
     this.store(name).corrupt = message;
   }
 
-  /** The store opens as if nothing had happened, but has lost its last batches or a key. As LevelDB does with a damaged log or table. */
+  /** Makes a store lose its last batches or a key, and open as if nothing had happened, as LevelDB does with damage. */
   forget(name: string): (() => void) | undefined {
     return this.store(name).forget(this.#prng);
   }
@@ -160,7 +160,7 @@ export class KeyValueState {
     return this.store(name).saved();
   }
 
-  /** The store opens as if nothing had happened, but has lost so many of its last synced batches (64 at most). */
+  /** Makes a store lose this number of its last synced batches (64 at most), and open as if nothing had happened. */
   forgetEnd(name: string, batches: number): void {
     this.store(name).forgetEnd(batches);
   }

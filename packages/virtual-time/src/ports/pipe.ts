@@ -45,13 +45,13 @@ export class Pipe {
     this.#schedule(this.#lastAtUs - now, label);
   }
 
-  /** A stall: everything on it arrives so much later, in order. */
+  /** Stalls the pipe: everything arrives later by this time, in order. */
   hold(delayUs: number): void {
     this.#heldUntilUs = Math.max(this.#heldUntilUs, this.to.nowUs + delayUs);
     this.#lastAtUs = Math.max(this.#lastAtUs, this.#heldUntilUs);
   }
 
-  /** The sender gave up: a first part of what is under way still arrives. */
+  /** Cuts a delivery short: a first part still arrives, because the sender gave up. */
   cutShort(): void {
     if (this.#line.length > 0) this.#line.length = this.#network.prng.below(this.#line.length + 1);
   }

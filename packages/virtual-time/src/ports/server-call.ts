@@ -17,7 +17,7 @@ export class ServerCall implements CallContext {
   #controller: AbortController | undefined;
   #timer: SimEvent | undefined;
   #aborted = false;
-  /** Set by a stream: what else ends when the call is aborted. */
+  /** Ends what else belongs to an aborted call; set by a stream. */
   onAbort: (() => void) | undefined;
 
   constructor(

@@ -222,7 +222,7 @@ export function callClientStream(
   });
 }
 
-/** Server streaming (one request) and both ways (many). */
+/** Calls a method with server streaming (one request), or with streams both ways. */
 export function callServerStream(
   transport: SimTransport,
   address: Address,
@@ -262,7 +262,7 @@ async function sendAll(call: StreamCall, requests: AsyncIterable<unknown>): Prom
 
 interface ToCaller {
   data(message: Message): void;
-  /** The last thing; with the answer of a client-streaming call. */
+  /** Ends the call; with the answer of a client-streaming call. */
   end(outcome: Outcome<Message | undefined>): void;
   credit(): void;
 }

@@ -110,7 +110,7 @@ export class SimTransport implements Transport {
     return unknownOutcome("internal", "bug", `bug in ${where}: ${String(error)}`).failure;
   }
 
-  /** A role calls what the table of callers (packages/wire/src/callers.ts) does not give it: a bug of the role or of the table. */
+  /** Refuses a call that the table of callers (packages/wire/src/callers.ts) does not give the role: a bug of either. */
   forbidden(caller: string, method: string): Outcome<never> {
     const message = `a process with the role ${caller} may not call ${method}`;
     this.#onBug(new Error(message), method);

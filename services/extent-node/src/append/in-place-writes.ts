@@ -101,7 +101,7 @@ export class InPlaceWrites {
   }
 }
 
-/** No room, or too much waits: nothing is wrong with the disk. */
+/** True if the disk has no room or too much waits: nothing is wrong with it. */
 function refusedByDisk(error: unknown): boolean {
   if (error instanceof DiskError) return error.kind === "full";
   return error instanceof FailureError && error.failure.reason === "overloaded";

@@ -143,7 +143,7 @@ export class ExtentStore {
     this.#gather();
   }
 
-  /** Nobody waits for a flush of the background: until it, data are read from memory and safe in the journal. */
+  /** Gathers work in the background: until a flush, data are read from memory and are safe in the journal. */
   #gather(): void {
     if (this.#pendingBytes >= Math.min(gatherBytesMax, this.#config.pendingBytesMax / 4)) {
       this.#gathering?.cancel();

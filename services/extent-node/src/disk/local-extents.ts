@@ -54,7 +54,7 @@ export class LocalExtents {
     this.#order.removed();
   }
 
-  /** Whenever one was sealed or damaged. */
+  /** Takes note that an extent was sealed or damaged. */
   stateChanged(extent: LocalExtent): void {
     const { extentId, durableBytes, state } = extent.replica;
     if (this.#extents.get(extentId) !== extent || this.#unsealed.has(extent) === (state !== "sealed")) return;
@@ -67,7 +67,7 @@ export class LocalExtents {
     }
   }
 
-  /** A sealed replica's length never changes. */
+  /** Takes an extent out of the sums; a sealed replica's length never changes. */
   #forget(extent: LocalExtent): void {
     if (!this.#unsealed.delete(extent)) this.#sealedBytes -= extent.replica.durableBytes;
   }

@@ -46,7 +46,7 @@ export class TableMark {
     return new TableMark(world, path, lineage, judge(world.digest, await world.disk.readWhole(path), lineage));
   }
 
-  /** The first write after an opening fills both slots; a power cut that tears both costs a rebuild. */
+  /** Writes the mark. The first write after an opening fills both slots; a power cut that tears both costs a rebuild. */
   async write(sequence: number): Promise<void> {
     const { digest, disk } = this.#world;
     const proof: StoreProof = { lineage: this.#lineage, sequence, count: 0, sum: emptySum };

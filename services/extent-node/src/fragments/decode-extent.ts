@@ -9,7 +9,7 @@ import type { RawSource } from "../repair/copier.ts";
 import { type Coded, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
 import { FragmentSources, kernelOnce, stripeBytes } from "./fragment-sources.ts";
 
-/** Like `CopyExtent`, with fragments as sources: the replica has the extent's checksum, or it is not made. */
+/** Makes a replica from fragments, like `CopyExtent`: it has the extent's checksum, or is not made. */
 export async function decodeExtent(node: Node, request: DecodeExtentRequest): Promise<Outcome<{ checksum: number }>> {
   const coded = codedOf(request.extent);
   const fragments = fragmentsOf(coded, request.fragments);

@@ -343,7 +343,7 @@ export class FragmentFiles {
     return true;
   }
 
-  /** False for one whose head has rotted: no byte of it can be read any more, whosever it is. True if the disk does not tell. */
+  /** False for a fragment whose head has rotted: no byte of it can be read, whosever it is. True if the disk does not tell. */
   async #mayBeOther(name: FragmentName, creation: number): Promise<boolean> {
     const path = fragmentPath(name);
     let page: Uint8Array;

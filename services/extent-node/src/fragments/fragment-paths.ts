@@ -11,7 +11,7 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 export const fragmentFolderOf = (id: ExtentId): string => `${fragmentsFolder}/${hex(id % 256, 2)}`;
 const baseOf = ({ extentId: id, version, index }: FragmentName): string =>
   `${fragmentFolderOf(id)}/${hex(id, 14)}-${hex(version, 14)}-${hex(index, 2)}`;
-/** Path of a fragment that is not finished. */
+/** Returns the path of an unfinished fragment. */
 export const fragmentMakingPath = (name: FragmentName): string => `${baseOf(name)}${fragmentMakingSuffix}`;
 export const fragmentPath = (name: FragmentName): string => `${baseOf(name)}${suffix}`;
 

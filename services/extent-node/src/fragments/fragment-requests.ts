@@ -80,7 +80,7 @@ interface Admitting {
   obey(term: number): Outcome<Promise<void>>;
 }
 
-/** The request is for this stamp and this disk, under a term that is obeyed; a raised term is durable when this resolves. */
+/** Admits a request for this stamp and disk, under an obeyed term. Resolves when a raised term is durable. */
 export async function admit(
   node: Admitting,
   request: { readonly smTerm: bigint; readonly stampId?: string; readonly diskId?: string },

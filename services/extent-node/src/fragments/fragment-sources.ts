@@ -85,7 +85,7 @@ export class FragmentSources {
     return refused("unavailable", "extentStale", message);
   }
 
-  /** Refused with `damaged` if bad chunks are why the range is not determined. */
+  /** Reads a range. Refuses with `damaged` if bad chunks leave it undetermined. */
   async #range(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> {
     const { clock } = this.#node.world;
     this.#step += 1;

@@ -70,7 +70,7 @@ export interface JournalHooks {
   full(): boolean;
   /** Notes that no more records go into this segment: `release` it when all of them are in extent files. */
   segmentClosed(generation: number): void;
-  /** Durable before the first record of this generation is. */
+  /** Records a segment's begin, durably before the first record of this generation. */
   segmentBegun(generation: number): Promise<void>;
   obeyed(): ObeyedTerm;
 }
@@ -256,7 +256,7 @@ export class Journal {
     this.#drain();
   }
 
-  /** Whoever waits for what is durable, or failed, by now. Only between batches. */
+  /** Wakes those that wait for what is durable or failed by now. Only between batches. */
   #drain(): void {
     const first = this.#queue.firstNumber;
     const drained = this.#drains.filter(({ number }) => number < first);

@@ -123,7 +123,7 @@ export class SegmentPool {
     this.#written.push(segment);
   }
 
-  /** All records of this generation and of those before are in extent files, synced. Gives the last LSN of them. */
+  /** Releases segments up to this generation, whose records are all in extent files, synced. Returns their last LSN. */
   release(generation: number): number {
     let lastLsn = 0;
     while (this.#written[0] !== undefined && this.#written[0].generation <= generation) {
@@ -155,7 +155,7 @@ export class SegmentPool {
     for (const segment of [...this.#free, ...this.#written, ...current, ...reserve]) await segment.file.close();
   }
 
-  /** Preallocating takes long: the next segment, if it is wanted, and the reserve are made while this one fills. */
+  /** Makes the next segment, if wanted, and the reserve, while this one fills: preallocating takes long. */
   #makeSpare(wanted = true): void {
     const spare = wanted && this.#free.length === 0 && this.total < this.#config.journalSegmentsMax;
     const reserve = this.#reserve === undefined && this.#current?.reserve !== true && !this.#written.some((each) => each.reserve);
@@ -176,7 +176,7 @@ export class SegmentPool {
       });
   }
 
-  /** With the disk nearly full it goes on with the segments there are: what is left is for what others have begun. */
+  /** True if there is room for another segment. On a nearly full disk the present ones have to do. */
   async #hasRoom(): Promise<boolean> {
     const { freeBytes } = await this.#disk.space();
     const leftBytes = freeBytes - this.#config.journalSegmentBytes;
@@ -206,7 +206,7 @@ export class SegmentPool {
     return { name, file, sizeBytes, reserve: name === reserveName, generation: 0, lastLsn: 0 };
   }
 
-  /** A crash may have left one that is not whole: it is completed, or left out while the disk is full. */
+  /** Opens a segment. One that a crash left unfinished is completed, or left out while the disk is full. */
   async #opened(name: string): Promise<Segment | undefined> {
     const reserve = name === reserveName;
     const file = await this.#disk.open(`${journalFolder}/${name}`);

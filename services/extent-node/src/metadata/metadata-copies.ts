@@ -177,7 +177,7 @@ export class MetadataCopies {
     return undefined;
   }
 
-  /** Copies whose header can be read; other files are left alone. */
+  /** Returns the copies whose header can be read; other files are left alone. */
   async #here(): Promise<KeptCopy[]> {
     const { disk } = this.#world;
     const kept: KeptCopy[] = [];
@@ -194,5 +194,5 @@ export class MetadataCopies {
 }
 
 const suffix = ".snapshot";
-/** Names sort as versions do. */
+/** Returns the name of a copy; names sort as versions do. */
 const nameOf = (version: number): string => `${String(version).padStart(16, "0")}${suffix}`;

@@ -237,7 +237,7 @@ async function compareWithFiles({ world, files, identity }: RecoveryParts, repli
   }
 }
 
-/** Copies that no record of the journal adopted were never finished. */
+/** Discards copies that no journal record adopted: they were never finished. */
 async function discardCopies(world: World): Promise<void> {
   for (const folder of await world.disk.list(extentsFolder)) {
     for (const name of await world.disk.list(`${extentsFolder}/${folder}`)) {

@@ -66,7 +66,7 @@ export class ReplayEffects {
     }
   }
 
-  /** A file that is not there was deleted by a later record, or is lost, which `markMissing` finds. */
+  /** Truncates a file. A missing one was deleted by a later record, or is lost, which `markMissing` finds. */
   async #truncate(id: ExtentId, lengthBytes: number): Promise<void> {
     if (await this.#world.disk.exists(extentPath(id))) await this.#files.truncate(id, lengthBytes);
   }

@@ -23,7 +23,7 @@ export class CopyTurns {
     this.#pace.appendDurable(arrivedMs, this.#world.clock.monotonicMs());
   }
 
-  /** Counts the work as that of a copy. */
+  /** Runs work that counts as a copy's. */
   async working<T>(work: () => Promise<T>): Promise<T> {
     this.#pace.stepBegan();
     try {

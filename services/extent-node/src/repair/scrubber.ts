@@ -156,7 +156,7 @@ export class Scrubber {
     if (bad !== undefined) await this.#save(true);
   }
 
-  /** One piece takes as long as the rate allows. */
+  /** Waits after a piece as long as the rate demands. */
   async #pace(bytes: number): Promise<boolean> {
     const { world, config } = this.#node;
     const pauseMs = (bytes * 1_000) / config.scrubBytesPerSecond;

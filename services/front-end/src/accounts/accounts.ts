@@ -47,7 +47,7 @@ export interface AccountsOptions {
   readonly wellKnownKey: "everybody" | "thisMachine" | "nobody";
   readonly lookupTimeoutMs: number;
   readonly lastSyncMs: LastSyncMs;
-  /** Time for which this stamp's copy of an account may be read from, in milliseconds; undefined: that is not known now. */
+  /** Returns the time for which this stamp's copy of an account may be read, in milliseconds; undefined: not known now. */
   readonly servesForMs?: (account: string) => Promise<number | undefined>;
 }
 

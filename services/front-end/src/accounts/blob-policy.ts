@@ -21,7 +21,7 @@ const filePolicyOf = (ofBlobs: ServiceProperties): BlobPolicy => ({
   hierarchical: true,
 });
 
-/** Policy that goes with the operations of a service's requests. */
+/** Returns the policy that goes with operations of a service's requests. */
 export function policyOf(
   service: ServiceName,
   { blob }: Readonly<Record<ServiceName, ServiceProperties>>,

@@ -74,7 +74,7 @@ export class ScopeKeys {
     return encryptionScope === undefined ? parsed(brought) : this.key(account, encryptionScope, limits);
   }
 
-  /** A scope that was made a moment ago is not known here yet: then the account is read again. */
+  /** Finds a scope's key. A scope made a moment ago may be unknown here: then the account is read again. */
   async #find(account: string, scope: string, limits: CallLimits): Promise<Parsed<ContentKey | undefined>> {
     const held = await this.#accounts.find(account, limits);
     const first = held && (held.ok ? scopeOf(held.value, scope) : undefined);

@@ -50,7 +50,7 @@ export type WantedBy = "nobody" | "anybody" | "smaller";
 
 /** The part of the budget that one request takes and gives. */
 export interface ByteShare {
-  /** False when it would have to wait. More than the whole budget is let through when nothing else is held. */
+  /** Takes bytes if that needs no wait; false otherwise. More than the whole budget passes if nothing else is held. */
   tryTake(bytes: number): boolean;
   /** Takes bytes. If refused, after too long a wait or because the client went away, nothing was taken. */
   take(bytes: number): Promise<Outcome<void>>;
@@ -291,7 +291,7 @@ export class ByteBudget {
   }
 }
 
-/** By the larger of what account and address hold, then by the smaller: many accounts at one address are as one, and the other way round. */
+/** Compares by the larger of what account and address hold, then by the smaller: many accounts at one address are as one, and vice versa. */
 function compareHeld(a: Pair, b: Pair): number {
   const larger = (pair: Pair): number => Math.max(pair.account.bytes, pair.address.bytes);
   const smaller = (pair: Pair): number => Math.min(pair.account.bytes, pair.address.bytes);

@@ -33,7 +33,7 @@ export interface DownloadOptions {
   readonly cause?: Cause | undefined;
   /** Key that decrypts encrypted content. */
   readonly decrypting?: { readonly digest: Digest; readonly key: ContentKey } | undefined;
-  /** The content from here on, to `endBytes` (exclusive) or to where one answer ends, under the same ETag. */
+  /** Returns the content from here to `endBytes` (exclusive), or as far as one answer goes, under the same ETag. */
   readonly again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>;
 }
 

@@ -262,7 +262,7 @@ class Upload {
     return cipher ? cipher.storedFor(contentLengthBytes) - cipher.storedBytes : contentLengthBytes - this.#received;
   }
 
-  /** Others hold less and wait: what the client has brought so far is written. A quick client has a moment to bring more. */
+  /** Writes what the client has brought, because others hold less and wait. A quick client has a moment to bring more. */
   #giveBack(): boolean {
     this.#asks++;
     this.#pieceAsks++;

@@ -89,7 +89,7 @@ export class Copies {
     return work;
   }
 
-  /** A blob that a request met: a copy into it that is left alone is taken over. */
+  /** Looks at a blob that a request met: an abandoned copy into it is taken over. */
   met(to: LocatedBlob, { copy }: Blob): void {
     const { clock } = this.#objects.parts.world;
     if (copy?.status !== "pending" || copy.work === undefined || this.isFull || this.#jobs.has(copy.copyId)) return;
@@ -173,7 +173,7 @@ export class Copies {
     return role.ok ? ok(role.value === undefined || role.value.role === "primary") : role;
   }
 
-  /** Copies some parts more. Returns the next position; undefined when it is over. */
+  /** Copies some more parts. Returns the next position; undefined: the copy is over. */
   #step(job: CopyJob): Promise<Outcome<bigint | undefined>> {
     return "url" in job.from ? this.#stepElsewhere(job, job.from) : this.#stepHere(job, job.from);
   }
@@ -270,7 +270,7 @@ export class Copies {
     return this.#objects.parts.scopes.ofBlob(account, scope === undefined ? {} : { encryptionScope: scope }, undefined, this.#limits());
   }
 
-  /** A scope that is disabled ends the copy; what passes does not. */
+  /** Ends the copy if its scope is disabled; temporary failures do not. */
   #unreadable(job: CopyJob, { status, code, message }: RestError): Promise<Outcome<undefined>> {
     if (status >= 500) return Promise.resolve(refused("unavailable", "notReady", `the key of a copy: ${code}: ${message}`));
     return this.#end(job, undefined, `${code}: ${message}`);

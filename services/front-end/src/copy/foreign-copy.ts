@@ -45,7 +45,7 @@ export interface ForeignStepOptions {
   readonly position: number;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Called with every piece that arrived; tells whether to go on. */
+  /** Called with every piece that arrived; returns false to stop. */
   readonly onChunk: () => Promise<boolean>;
   /** Pins of what was put, until it is committed. */
   readonly pins: UploadPins;
@@ -68,7 +68,7 @@ export async function foreignStep(objects: Objects, copy: ForeignCopy, options: 
   }
 }
 
-/** A refusal of the source is final; a temporary failure is not. */
+/** Returns the outcome of a source's refusal, which is final, or of its temporary failure, which is not. */
 function outcomeOf({ code, status, message, headers }: RestError): Outcome<ForeignStep> {
   const told = headers["x-ms-copy-source-status-code"];
   if (status >= 500 || told === "429" || told === "408") return refused("unavailable", "notReady", `${code}: ${message}`);

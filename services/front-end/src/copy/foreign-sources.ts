@@ -90,7 +90,7 @@ export class ForeignSources {
     return asked.ok ? blobOfAnswer(asked.value) : asked;
   }
 
-  /** An answer whose body nobody reads. */
+  /** Returns an answer whose body nobody reads. */
   async #told(method: "GET" | "HEAD", source: ForeignSource, headers: HttpHeaders, limits: ForeignLimits): Promise<Parsed<IncomingAnswer>> {
     const answer = await this.#ask(method, source, source.url, headers, limits, 0);
     if (answer.ok) await answer.value.body.return?.();
@@ -201,7 +201,7 @@ function blobOfAnswer({ status, headers, rawHeaders }: IncomingAnswer): Parsed<B
   return read.ok ? parsed(blobOf(read.value)) : read;
 }
 
-/** A body that breaks off here is no fault of the request's client. */
+/** Returns the body of a source; if it breaks off, that is no fault of the request's client. */
 const ofSource = (body: IncomingAnswer["body"]): IncomingAnswer["body"] => ({
   next: () =>
     body.next().catch((error: unknown) => {

@@ -199,7 +199,7 @@ export class FaultRules {
     return given !== undefined && (headerValue === undefined || given === headerValue);
   }
 
-  /** Counts a request that fits. True if the rule acts on it. */
+  /** Counts a request that fits. Returns true if the rule acts on it. */
   #takes(held: Held): boolean {
     held.shared += held.rule.share ?? 1;
     // A tenth added ten times is a little less than 1.

@@ -4,7 +4,7 @@ import { utf8 } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
 import { type Answer, type Exchange, respond } from "../http/exchange.ts";
 
-/** Answers at the secondary location only. `refuseAt` lets nobody in there but at a stamp that follows another one. */
+/** Answers statistics at the secondary location only; `refuseAt` lets nobody in elsewhere. */
 export async function getServiceStatistics({ target, account, accounts }: Exchange): Promise<Answer> {
   const { role } = account;
   if (!target.secondary || role === undefined) return refuseStatistics();
@@ -12,7 +12,7 @@ export async function getServiceStatistics({ target, account, accounts }: Exchan
   return respond(200, { "Content-Type": "application/xml" }, utf8(serviceStatisticsXml(statusOf(role, lastSyncMs), lastSyncMs)));
 }
 
-/** A complete copy whose Last Sync Time nobody tells may be behind by any time: it is not told to be live. */
+/** Returns the status of a copy. A complete one without a known Last Sync Time may be behind by any time: it is not `live`. */
 function statusOf({ role }: AccountRole, lastSyncMs: number | undefined): ReplicationStatus {
   if (role === "unseeded") return "bootstrap";
   return lastSyncMs === undefined ? "unavailable" : "live";

@@ -121,7 +121,7 @@ const tooLarge = (): Parsed<never> => rejected("RequestBodyTooLarge", { MaxLimit
 const nameOf = (share: string, { containerIncarnation, blob }: LocatedBlob, id: string): string =>
   `${share}/${containerIncarnation}/${blob}/${id}`;
 
-/** Refused if the share was deleted meanwhile: its files are out of reach then. */
+/** Reads handles. Refuses if the share was deleted meanwhile: its files are out of reach then. */
 async function heldBy(
   { objects }: GrpcDoorParts,
   { account, handle }: { readonly account: string; readonly handle: string },

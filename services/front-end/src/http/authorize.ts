@@ -64,7 +64,7 @@ export interface Judges {
   readonly tokens: BearerTokens | undefined;
   /** Called for each request whose date and signature by a key fit. */
   readonly signedRequest: () => void;
-  /** The stored access policies of what a SAS is for. */
+  /** Returns the stored access policies of what a SAS is for. */
   readonly policies: (account: string, resource: SignedResource, limits: CallLimits) => Promise<Parsed<readonly SignedIdentifier[]>>;
 }
 
@@ -121,7 +121,7 @@ async function askerOf(judges: Judges, account: AccountKeys, request: ToAuthoriz
   return parsed({ by: "key" });
 }
 
-/** A key that was rotated a moment ago is not known here yet: before a signature is refused, the account is read again. */
+/** Runs with the account's keys, and once more after a new read: a key rotated a moment ago may be unknown here. */
 async function withKeys<T>(
   judges: Judges,
   account: AccountKeys,
@@ -197,7 +197,7 @@ async function bySas(
   return parsed({ by: "sas", sas: sas.value, terms: terms.value, delegatedBy: signedBy.value });
 }
 
-/** A SAS for one user is good only together with a token of that user; a token beside any other SAS says nothing. */
+/** Checks the user of a SAS for one user, who needs a token as well. A token beside any other SAS says nothing. */
 async function checkDelegatedUser({ tokens }: Judges, { fields }: Sas, bearer: string | undefined): Promise<Parsed<void>> {
   const refused = (detail: string): Parsed<void> => rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
   if (fields.sduoid === "") {
@@ -219,7 +219,7 @@ const digestsOf = ({ digest }: World) => ({
   equal: (a: Uint8Array, b: Uint8Array) => digest.equal(a, b),
 });
 
-/** Keys of the account that are good for this request. */
+/** Returns the account's keys that are good for this request. */
 const keysFor = ({ keys, wellKnownKeys }: AccountKeys, { wellKnown }: ToAuthorize): readonly Uint8Array[] =>
   wellKnown && wellKnownKeys.length > 0 ? [...keys, ...wellKnownKeys] : keys;
 

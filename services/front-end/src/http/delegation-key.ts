@@ -45,7 +45,7 @@ export async function getUserDelegationKey(exchange: Exchange, service: ServiceN
   return respond(200, { "Content-Type": "application/xml" }, utf8(delegationKeyXml(fields, toBase64(key))));
 }
 
-/** Made when the first key is asked for. */
+/** Returns the delegation secret, made when the first key is asked for. */
 async function delegationSecret(exchange: Exchange): Promise<Parsed<Uint8Array>> {
   const { account } = exchange.target;
   const row = await exchange.objects.execute({ case: "getAccount", value: { account } }, "account", exchange.limits());

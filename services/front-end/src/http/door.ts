@@ -126,7 +126,7 @@ export class HttpDoor {
     return this.#handle(request);
   }
 
-  /** Answers bytes that never became a request: there is no account, no version and nobody to ask. */
+  /** Answers bytes that never became a request: there is no account, no version and no caller. */
   #refused(why: HttpRefusal): ReturnType<NonNullable<HttpHandler["refused"]>> {
     this.counters.requests++;
     const seen = this.#seen();
@@ -205,7 +205,7 @@ export class HttpDoor {
     return undefined;
   }
 
-  /** An answer made whole (a list, a query) counts in the budget of downloads until it was sent, like what is read of a blob. */
+  /** Counts an answer that was made whole (a list, a query) in the budget of downloads until it was sent. */
   async #counted(request: HttpRequest, account: string, response: HttpResponse, seen: Seen): Promise<Answer> {
     const { body, headers } = response;
     if (!(body instanceof Uint8Array) || body.length < countedAnswerBytesMin) return parsed(response);

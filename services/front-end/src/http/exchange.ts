@@ -36,11 +36,11 @@ export interface Exchange {
   readonly serviceProperties: ServiceProperties;
   /** Suffixes of host names that the service has (target.ts). */
   readonly hostSuffixes: readonly string[];
-  /** A request that comes inside of this one, by this one's version: let in on its own, if it is one of these operations. */
+  /** Admits a request that comes inside of this one, by its version, if it is one of these operations. */
   readonly admit: (request: InnerRequest, only: ReadonlySet<string>) => Promise<Parsed<Exchange>>;
   /** Admits an inner request and serves it. */
   readonly inner: (request: InnerRequest, only: ReadonlySet<string>) => Promise<HttpResponse>;
-  /** Rest of the time for this request, counted from now on. */
+  /** Returns the rest of the request's time, counted from now on. */
   readonly limits: () => CallLimits;
 }
 
@@ -63,9 +63,9 @@ export interface EntityRange {
 /** Right by which a request was let in. */
 export interface Access {
   readonly by: "key" | "sas" | "bearer" | "anonymous";
-  /** Whether it may also do what needs this permission of a SAS: `w` to overwrite what `c` alone could only create. */
+  /** True if the caller also has what this permission of a SAS needs: `w` to overwrite what `c` alone could only create. */
   may(permission: string): boolean;
-  /** Whether it may also do another operation, with the needs of that: for operations inside a transaction. */
+  /** Refuses if the caller may not also do another operation, with that one's needs: for operations inside a transaction. */
   allows(operation: string, needs: OperationAuthorization): Parsed<void>;
   /** Public access that lets an anonymous request in; whether the container has it is asked where its row is read. */
   readonly publicFor?: "blob" | "container" | undefined;
@@ -89,7 +89,7 @@ export type Answer = Parsed<HttpResponse>;
 export const respond = (status: number, headers: ResponseHeaders = {}, body?: HttpResponse["body"]): Answer =>
   parsed(body === undefined ? { status, headers } : { status, headers, body });
 
-/** A text that was written in memory which is used again when the answer was sent. */
+/** Answers with a text in memory that is used again when the answer was sent. */
 export const respondText = (headers: ResponseHeaders, { bytes, giveBack }: WrittenText): Answer =>
   parsed({ status: 200, headers, body: bytes, sent: giveBack });
 

@@ -34,9 +34,9 @@ export interface RestService {
   refuse?(method: string, target: Target, headers: HttpHeaders): RestError | undefined;
   /** Recognizes the operation by method, target and headers; refuses whatever can be refused without asking anybody. */
   recognize(method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation>;
-  /** Text behind the status of an error; absent: the one that HTTP has for the status. */
+  /** Returns the text behind the status of an error; absent: HTTP's. */
   readonly reasonPhrase?: (error: RestError) => string;
-  /** The body of an error, in the form that the request asks for. */
+  /** Returns the body of an error, in the form that the request asks for. */
   errorBody(error: RestError, about: ErrorAbout): { readonly contentType: string; readonly text: string };
 }
 

@@ -18,7 +18,7 @@ export interface InitDoorOptions {
   /** Name of this front-end. */
   readonly self: string;
   readonly lookupTimeoutMs: number;
-  /** Names of other things that the front-end waits for; empty: none. */
+  /** Returns the names of other things that the front-end waits for; empty: none. */
   waitingFor(): readonly string[];
 }
 

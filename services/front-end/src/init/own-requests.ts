@@ -63,7 +63,7 @@ export class OwnRequests {
     }
   }
 
-  /** MD5 of some bytes, in base64. */
+  /** Returns the MD5 of some bytes, in base64. */
   async md5Of(pieces: AsyncIterable<Uint8Array>): Promise<string> {
     const md5 = this.#world.digest.md5();
     for await (const piece of pieces) md5.update(piece);

@@ -9,7 +9,7 @@ import { blobOf } from "./wire-to-rest.ts";
 
 /** Makes something of each entry. */
 export interface EntryReader<T> {
-  /** The blob is good until this returns. */
+  /** Takes a blob, which is valid until this returns. */
   readonly blob: (blob: ListedBlobProperties) => T;
   readonly prefix: (name: string) => T;
 }

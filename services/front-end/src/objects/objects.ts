@@ -178,7 +178,7 @@ export class Objects {
     return this.parts.handles.beside(kind, limits, settled);
   }
 
-  /** Refused while a policy or a hold protects anything inside. */
+  /** Deletes a container. Refused while a policy or a hold protects anything inside. */
   deleteContainer(asked: ContainerDeletion, limits: () => CallLimits): Promise<Parsed<undefined>> {
     return deleteContainer(this, asked, limits);
   }
@@ -336,7 +336,7 @@ export class Objects {
     return new UploadPins(world, route, (to, extentIds, limits) => router.pinData(to, extentIds, limits));
   }
 
-  /** Rows inside a deleted container are collected after a time that is long for a request, but not for a body. */
+  /** Checks that a container still exists: rows inside a deleted one are collected after a time that is long for a request, but not for a body. */
   async #stillThere(name: LocatedBlob, startedMs: number): Promise<Parsed<never> | undefined> {
     const { world, config } = this.parts;
     const nowMs = world.clock.monotonicMs();

@@ -41,7 +41,7 @@ function protectedBy(kind: OperationKind): LocatedBlob | undefined {
   }
 }
 
-/** The operation; one that protects something is known at its container's row before it happens and before it is answered. */
+/** Executes an operation. If it protects something, the container's row says so before it happens and before it is answered. */
 export async function executeProtecting(objects: Objects, kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
   const { router, world } = objects.parts;
   const name = protectedBy(kind);
@@ -80,7 +80,7 @@ export async function deleteContainer(objects: Objects, asked: ContainerDeletion
   return { ok: false, error: restError("ServerBusy", {}, { message: "Blobs of the container are being protected: try again later." }) };
 }
 
-/** The beginning of the deletion, when nothing inside is protected. */
+/** Begins a deletion, if nothing inside is protected. */
 async function lookThrough(objects: Objects, asked: ContainerDeletion, limits: () => CallLimits): Promise<Parsed<bigint>> {
   const { account, container: name } = asked;
   const row = await objects.container(account, name, limits());

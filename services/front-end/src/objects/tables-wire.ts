@@ -95,7 +95,7 @@ export const tableFromWire = ({ name, incarnation, signedIdentifiers }: wire.Tab
   signedIdentifiers: wire.signedIdentifiersFromWire(signedIdentifiers),
 });
 
-/** Entities of a page, in order. A partition server of an older release answers them as messages. */
+/** Returns the entities of a page, in order; a partition server of an older release answers them as messages. */
 export const entitiesOf = (page: wire.EntityPage): Iterable<Entity> =>
   page.rows.length > 0 ? unpackEntities(page.rows) : page.entities.values().map(entityFromWire);
 

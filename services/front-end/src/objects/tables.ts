@@ -176,7 +176,7 @@ export class Tables {
     expected: C,
     limits: CallLimits,
     page: {
-      /** The next go: behind what was looked at last. */
+      /** Returns the next operation, behind the last key that was looked at. */
       readonly operation: () => TableOperation;
       /** Takes a result. `cut`: the page was full before all of it was taken. `giveBack`: called when nobody has a view of it, at most once. */
       readonly take: (page: ResultValue<C>, giveBack: () => void) => Promise<"room" | "full" | "cut">;

@@ -14,7 +14,7 @@ export interface WireConditions {
   readonly handleId?: string;
 }
 
-/** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
+/** Returns the conditions for the wire. With `access`, for a write that makes or replaces an object: whoever may only create is told if it exists. */
 export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
   const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
   return {

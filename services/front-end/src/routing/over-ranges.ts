@@ -15,11 +15,11 @@ export interface PageReader<P extends PageOfRange> {
   readonly read: (outcome: Outcome<ResultKind>) => Parsed<P>;
   /** Adds what is new; how many that is. */
   readonly take: (page: P) => number;
-  /** The first name that would be new. */
+  /** Returns the first name of a page that would be new. */
   readonly first: (page: P) => string | undefined;
 }
 
-/** Range after range until the page is full or nothing follows; the marker of the next page. */
+/** Asks range after range until the page is full or nothing follows. Returns the marker of the next page. */
 export async function overRanges<P extends PageOfRange>(
   router: Router,
   kind: (maxResults: number) => OperationKind,

@@ -363,7 +363,7 @@ export class Router {
 const messageOf = (kind: OperationKind, policy: BlobPolicy | undefined): OperationInit =>
   (policy ? { kind, policy } : { kind }) as OperationInit;
 
-/** Whether the same question may be answered differently soon. Overload is not: it is passed on, so that clients back off. */
+/** True if the same question may soon be answered differently. Overload is not: it is passed on, so that clients back off. */
 function mayAskAgain(failure: Failure, repeatable: boolean): boolean {
   if (failure.applied === "unknown") return repeatable && failure.code !== "cancelled" && failure.code !== "dataLoss";
   if (failure.code === "unavailable") return true;

@@ -112,7 +112,7 @@ export class Handles {
     return lease?.leaseEpoch === epoch && !lease.ended;
   }
 
-  /** False if the lock service has not said so. */
+  /** True if the lock service has said that the session's lease ended. */
   async #hasEnded(session: string, epoch: bigint): Promise<boolean> {
     if (!this.#world.rules.on("handlesEndRecorded")) return true;
     const lease = await this.#lease(session);

@@ -22,7 +22,7 @@ export interface CopySettingsOptions {
   readonly registry: Registry;
   /** Asks a stamp, unless another one answers at its address. */
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
-  /** Feature level that the stamp tells now; 0: it tells none. */
+  /** Returns the feature level that the stamp tells now; 0: it tells none. */
   readonly levelOf: (stamp: StampRecord) => Promise<Outcome<number>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
@@ -145,7 +145,7 @@ export class CopySettings {
     return ok(wayOf([from, to], levels));
   }
 
-  /** Way between the stamps by what both said last; undefined: one of them has said nothing. */
+  /** Returns the way between the stamps by what both said last; undefined: one of them has said nothing. */
   async #wayHeard(from: string, to: string): Promise<Way | undefined> {
     const levels: number[] = [];
     for (const name of [from, to]) {

@@ -25,7 +25,7 @@ const numberPath = "consensus-store";
 /** Returns the name of a member's store, by its number. */
 export const memberStoreName = (number: number): string => `consensus-${number}`;
 
-/** Refused with `newerFormat` if a newer release wrote the store. */
+/** Opens the folder. Refuses with `newerFormat` if a newer release wrote the store. */
 export async function openFolder(world: World): Promise<Outcome<Folder>> {
   for (let tries = 0; tries < 3; tries++) {
     const number = await numberIn(world);
@@ -80,7 +80,7 @@ export async function setStoreAside(world: World, why: string): Promise<void> {
   if (number > 1) await world.keyValue.destroy(memberStoreName(number - 1));
 }
 
-/** A number that can't be read is as good as none: no member believes its own folder. */
+/** Reads a number. An unreadable one is as good as none: no member believes its own folder. */
 async function numberIn({ disk }: Pick<World, "disk">): Promise<number> {
   const content = await disk.readWhole(numberPath);
   const number = content === undefined ? 1 : Number(fromUtf8(content));

@@ -98,7 +98,7 @@ export class MemberStore {
     this.#last = found.entries.at(-1)?.index ?? found.snapshot.index;
   }
 
-  /** Refused with `damaged` if it is not what a member wrote, with `newerFormat` if a newer release wrote it. Throws DiskError if the disk fails. */
+  /** Opens the store. Refuses with `damaged` if no member wrote it, with `newerFormat` if a newer release did. Throws DiskError if the disk fails. */
   static async open(world: MemberStoreWorld, name: string): Promise<Outcome<{ readonly store: MemberStore; readonly stored: Stored }>> {
     const opened = await world.keyValue.open(name);
     if (opened.kind === "corrupt") return damaged(`LevelDB can't read it: ${opened.message}`);

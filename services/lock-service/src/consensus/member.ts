@@ -305,7 +305,7 @@ export class Member {
     this.#drain();
   }
 
-  /** A full disk: leadership goes to another member, and the batch is tried again until there is room. */
+  /** Handles a full disk: leadership goes to another member, and the batch is tried again until there is room. */
   async #again(error: unknown): Promise<void> {
     if (!(error instanceof DiskError && error.kind === "full")) throw error;
     if (!this.#full) this.#world.logger.error("the disk is full: this member writes nothing until there is room", { why: error.message });

@@ -38,7 +38,7 @@ export interface PeersOptions {
   /** Addresses of all members, by name. */
   readonly members: ReadonlyMap<MemberId, Address>;
   readonly lineage: () => Uint8Array;
-  /** A member has answered, and named the lineage of its rows, and whether it has served metadata in etcd. */
+  /** Called with a member's answer: the lineage of its rows, and if it has served metadata in etcd. */
   readonly heard: (from: MemberId, lineage: Uint8Array, servedEtcd: boolean) => void;
 }
 

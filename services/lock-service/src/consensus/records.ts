@@ -77,7 +77,7 @@ export function encodeBody(body: EntryBody): Uint8Array {
   }
 }
 
-/** The bytes of the body are copied: a log keeps them. */
+/** Decodes the body of an entry, with copies of its bytes: a log keeps them. */
 export function decodeBody(bytes: Uint8Array): Outcome<EntryBody> {
   const content = bytes.slice(1);
   switch (bytes[0]) {
@@ -184,7 +184,7 @@ export function encodeOperations(list: readonly KeyValueOperation[]): Uint8Array
   return bytes;
 }
 
-/** Keys and values are views of `bytes`. */
+/** Decodes operations; keys and values are views of `bytes`. */
 export function decodeOperations(bytes: Uint8Array): Outcome<KeyValueOperation[]> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const list: KeyValueOperation[] = [];

@@ -40,7 +40,7 @@ export async function takeOver(
   return ok(begun);
 }
 
-/** Called at every start of a member that has rows: a crash may have come before the mark was removed. */
+/** Removes the mark of the old store at every start of a member with rows: a crash may have come before. */
 export async function forgetOldStore({ disk }: Pick<World, "disk">): Promise<void> {
   const path = markPath(metadataStoreName);
   if (!(await disk.exists(path))) return;

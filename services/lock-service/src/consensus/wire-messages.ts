@@ -11,7 +11,7 @@ import { decodeBody, decodeSnapshotMeta, encodeBody, encodeSnapshotMeta } from "
 
 type WireBody = NonNullable<MessageInitShape<typeof RaftMessageSchema>["body"]>;
 
-/** The bytes of entries and chunks are borrowed. */
+/** Encodes a message; the bytes of entries and chunks are borrowed. */
 export function messageToWire(message: Message): MessageInitShape<typeof RaftMessageSchema> {
   const { term, session, full } = message;
   return { term: toWire(term), session: toWire(session), full, body: bodyToWire(message) };
@@ -63,7 +63,7 @@ function bodyToWire(body: MessageBody): WireBody {
   }
 }
 
-/** The bytes of entries and chunks are copied. */
+/** Decodes a message; the bytes of entries and chunks are copied. */
 export function messageFromWire(from: MemberId, to: MemberId, message: RaftMessage): Message {
   const { full } = message;
   const session = fromWire(message.session);

@@ -81,13 +81,13 @@ export async function whileHeld<T>(world: World, work: () => Promise<Outcome<T>>
  */
 export const restoreNotePath = "metadata-restore";
 
-/** Refused with `damaged` if a restore was begun in this folder and not finished. */
+/** Refuses with `damaged` if a restore was begun in this folder and not finished. */
 export async function refuseHalfRestored({ disk }: Pick<World, "disk">): Promise<Outcome<void>> {
   if (!(await disk.exists(restoreNotePath))) return ok();
   return refused("dataLoss", "damaged", "a restore was begun and not finished: the same command goes on with it");
 }
 
-/** Into an empty store; refused with `conflict` when there is one. Durable when it resolves. Gives the number of keys. */
+/** Restores into an empty store; refuses with `conflict` if there is one. Durable when it resolves. Returns the number of keys. */
 export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): Promise<Outcome<number>> {
   const checksum: Checksum = (bytes) => world.digest.crc32c(bytes);
   const raise = raiseAt(world.clock.wallMs());
@@ -164,7 +164,7 @@ function numberOf(value: Uint8Array, checksum: Checksum): number {
   return intact(decodeVersion(value, checksum));
 }
 
-/** Nothing is written of a snapshot in which something can't be read. */
+/** Returns the value, or throws: nothing is written of a snapshot with an unreadable part. */
 function intact<T>(outcome: Outcome<T>): T {
   if (!outcome.ok) throw new FailureError(outcome.failure);
   return outcome.value;

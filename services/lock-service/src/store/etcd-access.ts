@@ -30,7 +30,7 @@ export function etcdSecrets(config: LockServiceConfig, read: (path: string) => s
   });
 }
 
-/** Refused if the configuration names no member of etcd. */
+/** Returns access to etcd. Refuses if the configuration names no member. */
 export function etcdAccess(world: World, config: LockServiceConfig, secrets: EtcdSecrets): Outcome<EtcdAccess> {
   const endpoints = addressesIn(config.etcdEndpoints);
   if (endpoints.length === 0) return wrong("etcdEndpoints: names no member of etcd (host:port, separated by commas)");

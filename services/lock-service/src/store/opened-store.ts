@@ -107,7 +107,7 @@ export interface Turn {
   readonly stopping: AbortSignal;
   /** Reads the store. A turn that ends meanwhile throws FailureError `notLeader`, or answers with it. */
   readonly open: () => Promise<Outcome<Opened>>;
-  /** Function that gets the store when it is served, undefined when it no longer is, and the reason if it can't be. */
+  /** Called with the store when it is served, with undefined when it no longer is, and with the reason if it can't be. */
   readonly tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
 }
 

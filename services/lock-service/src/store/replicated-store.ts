@@ -150,7 +150,7 @@ export class ReplicatedStore {
     return this.#level.level;
   }
 
-  /** Answers every call while this process is not the active one. */
+  /** Returns the refusal of every call while this process is not the active one. */
   refusal(why: string): Outcome<never> {
     const active = this.activeElsewhere;
     if (active !== undefined) return refusedByStandby("lock service", active);
@@ -305,7 +305,7 @@ export class ReplicatedStore {
     }
   }
 
-  /** A member that holds nothing asks the others what they hold until it has rows: if none has any, people are told. */
+  /** Asks the others what they hold while this member has no rows: if nobody has any, people are told. */
   async #askWhileEmpty(member: Member): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted && this.#member === member && this.#lineage.length === 0) {

@@ -86,7 +86,7 @@ export class SharedStore {
     return this.#level.level;
   }
 
-  /** Answers every call while this process is not the active one. */
+  /** Returns the refusal of every call while this process is not the active one. */
   refusal(why: string): Outcome<never> {
     const active = this.activeElsewhere;
     if (active !== undefined) return refusedByStandby("lock service", active);

@@ -78,7 +78,7 @@ export class Snapshots {
     return { version, takenAtMs, bytes, tookMs, failure: this.#failure };
   }
 
-  /** Refused with `throttled` while one is being taken: ask again; with `conflict` when another one was taken meanwhile: begin again. */
+  /** Returns a part. Refuses with `throttled` while a snapshot is taken: ask again; with `conflict` if another one was taken meanwhile: begin again. */
   async part(offsetBytes: number, checksum: number, knownChecksum: number): Promise<Outcome<SnapshotPart>> {
     if (offsetBytes > 0) {
       if (this.#taken?.checksum !== checksum) return refused("aborted", "conflict", "another snapshot was taken meanwhile: begin again");
@@ -188,7 +188,7 @@ export class Snapshots {
     }
   }
 
-  /** A snapshot never takes the room that the store itself needs. */
+  /** Refuses a snapshot that would take the room which the store itself needs. */
   async #room(disk: World["disk"]): Promise<void> {
     const { freeBytes } = await disk.space();
     const neededBytes = 2 * this.#reserveBytes;

@@ -255,7 +255,7 @@ export function openEtcdStore(
   return openComplete(world, etcdStoreName, { ...options, store, shared: true, look });
 }
 
-/** Refused with `newerFormat` if a record, or a stream manager's record in it, is of a later version. Damage is left to its reader. */
+/** Refuses with `newerFormat` if a record, or a stream manager's record in it, is of a later version. Damage is left to its reader. */
 export async function refuseNewerRecords(store: Pick<KeyValue, "range">, checksum: Checksum): Promise<Outcome<void>> {
   for await (const [key, value] of store.range({})) {
     const refusal = refuseNewerRecord(fromUtf8(key), value, checksum);

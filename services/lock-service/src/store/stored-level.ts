@@ -19,7 +19,7 @@ export class StoredLevel {
     this.#world = world;
   }
 
-  /** Refused with `newerFormat` if a release with a higher level wrote the store. */
+  /** Opens the record. Refuses with `newerFormat` if a release with a higher level wrote the store. */
   static async open(world: World, store: LockStore): Promise<Outcome<StoredLevel>> {
     const level = new StoredLevel(world);
     const stored = await store.key(levelKey);
@@ -33,7 +33,7 @@ export class StoredLevel {
     return this.#level;
   }
 
-  /** Called before a transaction is judged. Refused if it writes a level that this release does not know. */
+  /** Called before a transaction is judged. Refuses one that writes a level which this release does not know. */
   async before({ writes }: TransactionInput): Promise<Outcome<void>> {
     const write = writes.find(({ key }) => key === levelKey);
     return write === undefined ? ok() : this.#note(write.value);

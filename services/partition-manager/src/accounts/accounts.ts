@@ -144,7 +144,7 @@ const isTree = ({ blob = "" }: Record<string, string>): boolean => decodeService
 
 type OnMap = <T>(work: (map: MapState) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
 
-/** Work on the partition map that counts only if this manager still leads at its end: another one may have changed the map meanwhile. */
+/** Runs work on the partition map that counts only if this manager still leads at its end: another one may have changed the map. */
 async function whileLeading<T>(leading: () => Outcome<Term>, work: (map: MapState) => Promise<Outcome<T>>): Promise<Outcome<T>> {
   const term = leading();
   if (!term.ok) return term;

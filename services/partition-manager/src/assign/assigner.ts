@@ -32,7 +32,7 @@ export interface AssignerOptions {
   readonly pmTerm: number;
   /** Loads at once of one server at most. */
   readonly loadsAtOnceMax: number;
-  /** Requests a second when the range was served last; 0 when that is not known. */
+  /** Returns the requests per second when the range was last served; 0: not known. */
   readonly heatOf: (range: Range) => number;
   /** Returns true if nothing stands against moving a range by itself. */
   readonly hasRoom: () => boolean;
@@ -40,7 +40,7 @@ export interface AssignerOptions {
   readonly again: () => void;
   /** Brings an abandoned split or merge to its end. */
   readonly resolve: (range: Range) => Promise<void>;
-  /** The term is over: somebody else leads, or a write's outcome is unknown. */
+  /** Called when the term is over: somebody else leads, or a write's outcome is unknown. */
   readonly end: (why: string, above?: number) => void;
 }
 
@@ -134,7 +134,7 @@ export class Assigner {
     }
   }
 
-  /** Nothing is done with the range until `release`; false when something is under way, or the range is not as it was known. */
+  /** Reserves the range until `release`; false: something is under way, or the range has changed. */
   take(range: Range): boolean {
     if (!this.#isFree(range)) return false;
     this.#set(range, "busy");
@@ -345,7 +345,7 @@ export class Assigner {
     this.#failed(range, answer.failure, to === undefined ? { kind: "idle" } : { kind: "closing", to }, restMs);
   }
 
-  /** Ranges that were loaded while the last ones were recorded are recorded together. */
+  /** Records ranges that were loaded while the last ones were recorded, together. */
   async #recordServed(): Promise<void> {
     let recorded = 0;
     while (recorded < this.#served.length) {
@@ -389,7 +389,7 @@ export class Assigner {
     });
   }
 
-  /** Loaded, nothing under way; and nobody was faster: whoever took one that is another since would give it back to nobody. */
+  /** True if the range is loaded and nothing is under way, and it is the known one: another one would never be given back. */
   #isFree(range: Range): boolean {
     return this.progressOf(range.rangeId) === "loaded" && isUnchanged(this.#map.range(range.rangeId), range);
   }
@@ -404,7 +404,7 @@ export class Assigner {
     this.#world.clock.after(jittered(this.#world.random, retryMs), () => this.#options.again());
   }
 
-  /** The range was not given to somebody else meanwhile. */
+  /** True if the range was not given to another server meanwhile. */
   #still(range: Range): boolean {
     const now = this.#map.range(range.rangeId);
     return now !== undefined && now.ownerEpoch <= range.ownerEpoch && this.progressOf(range.rangeId) === "busy";

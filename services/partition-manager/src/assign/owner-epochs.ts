@@ -10,7 +10,7 @@ const timeoutMs = 2_000;
 /** Farthest that one transaction goes above the last epoch: the stream manager records none that is farther ahead. */
 export const aheadMax = 256;
 
-/** Somebody else leads, or this is the metadata store of another stamp: what was refused with it ends the term. */
+/** True if a failure ends the term: somebody else leads, or the metadata store is another stamp's. */
 export const endsTerm = ({ reason }: Failure): boolean => reason === "staleTerm" || reason === "wrongStamp";
 
 interface Wanted {
@@ -32,7 +32,7 @@ export class OwnerEpochs {
     this.#pmTerm = pmTerm;
   }
 
-  /** A stream refused an epoch because it has this one: the next epochs are above it, at most `aheadMax` at once. */
+  /** Notes an epoch because of which a stream refused: the next ones are above it, at most `aheadMax` at once. */
   told(epoch: number): void {
     if (Number.isSafeInteger(epoch)) this.#told = Math.max(this.#told, epoch);
   }

@@ -139,7 +139,7 @@ export class Servers {
     return answer.ok ? ok() : answer;
   }
 
-  /** Waited for as long as the server has the lease under which it has the parents: afterwards it serves nobody, whatever it says. */
+  /** Commands a split or merge. Waits as long as the server holds the lease of its parents: afterwards it serves nobody. */
   async reshape(parents: readonly Range[], children: readonly Range[], timeoutMs: number): Promise<Outcome<ReshapeTimes>> {
     const over = new AbortController();
     const asked = this.#reshape(parents, children, { timeoutMs, signal: over.signal });
@@ -204,7 +204,7 @@ export class Servers {
     return lease !== undefined && (await this.probe(lease)).ok;
   }
 
-  /** An answer, also a refusal of its own, shows that the server can be called; a load that takes long says nothing. */
+  /** Notes that a server answered, be it a refusal: it can be called. A load that takes long says nothing. */
   #heard(server: string, answer: Outcome<unknown>): void {
     if (answer.ok || !noAnswer.has(answer.failure.reason)) {
       this.#silentSinceMs.delete(server);

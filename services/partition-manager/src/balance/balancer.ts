@@ -114,7 +114,7 @@ export class Balancer {
     return this.#insisted?.move === again ? this.#insisted.looks : 0;
   }
 
-  /** The most urgent step, if there is one; of another kind than the last one, or no range would ever be moved while many are split. */
+  /** Takes the most urgent step, if there is one, of another kind than the last: else nothing would be moved while many are split. */
   async step(): Promise<void> {
     const plan = this.plan();
     const { again } = this.#look();

@@ -150,7 +150,7 @@ export class Reshaper {
     return range.server === "" ? refused("unavailable", "partitionLoading", `${rangeId} is not served now`) : ok(range);
   }
 
-  /** Written out first: what has to be replayed is short then, and so is the time in which nobody serves it. */
+  /** Moves a range after its memory is written out, so that little is replayed and nobody serves it only briefly. */
   async #bring(range: Range, to: string): Promise<Outcome<Range>> {
     if (range.server === to) return ok(range);
     // Where it is now it is served.

@@ -28,7 +28,7 @@ function ofAccount(map: MapState, account: string): readonly Range[] {
 const withQueues = (map: MapState, account: string): readonly Range[] =>
   ofAccount(map, account).filter(({ table }) => table === queuesTable);
 
-/** The account comes back to this stamp by a command: no range deletes what an earlier removal would. */
+/** Ends earlier removals of an account that comes back by a command: no range deletes more of it. */
 export async function endRemovalHere(
   world: World,
   map: MapState,

@@ -214,7 +214,7 @@ export class RoleCommands {
     return held.value.account === undefined ? unknown(name) : ok(held.value.account.geoRole);
   }
 
-  /** Accounts that have a second stamp, or are no primary here. `term`: the caller's, as an object. */
+  /** Returns the accounts that have a second stamp, or are no primary here. `term`: the caller's, as an object. */
   list(term: unknown, read: ReadRoles): Promise<Outcome<readonly NamedRole[]>> {
     return this.#here.list(term, read);
   }
@@ -281,7 +281,7 @@ export class RoleCommands {
     return text.ok ? roleOf(text.value) : text;
   }
 
-  /** The report of the primary that `epoch` deposed is durable. */
+  /** Ends the report of the primary that `epoch` deposed: it is durable. */
   endReport(name: string, epoch: number, execute: Execute): Promise<Outcome<AccountRole>> {
     return this.#changed(name, (role) => (role.epoch === epoch ? reportComplete(role) : role), execute);
   }
@@ -327,7 +327,7 @@ export class RoleCommands {
     return ok(undefined);
   }
 
-  /** Word of the location service: the primary has the settings of `tag`, or, without a tag, the primary of the copy here answers it neither. */
+  /** Takes a word of the location service: the primary has the settings of `tag`; without a tag, it answers that one neither. */
   async vouch(name: string, epoch: number, tag: Uint8Array, execute: Execute): Promise<Outcome<string>> {
     const follows = await this.#follows(name, epoch, execute, tag);
     if (follows.ok) this.words.heard(name, epoch);

@@ -105,7 +105,7 @@ const namesOf = (ranges: readonly Range[]): string => ranges.map(({ rangeId, own
 const serversOf = (ranges: readonly Range[]): Set<string> =>
   new Set(ranges.filter(({ loaded, serverAddress }) => loaded && serverAddress !== "").map(({ serverAddress }) => serverAddress));
 
-/** Nothing from a server that does not answer: its ranges are not known. */
+/** Asks servers; one that does not answer gives nothing: its ranges are not known. */
 async function ask(
   world: World,
   server: string,

@@ -250,7 +250,7 @@ export class Term {
     }
   }
 
-  /** A step waits for servers, for minutes perhaps. When the term is over it comes to nothing, and its lease is held until here. */
+  /** Waits for a step, or the end of the term, after which the step comes to nothing; the lease is held until here. */
   #untilEnd(work: Promise<void>): Promise<void> {
     const { signal } = this.#ended;
     return new Promise((resolve, reject) => {
@@ -290,7 +290,7 @@ export class Term {
     this.#accountsInserted = true;
   }
 
-  /** One turn of the assigner after another, whenever something was learned. */
+  /** Runs one turn of the assigner after another, whenever something was learned. */
   async #turns({ assigner }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {

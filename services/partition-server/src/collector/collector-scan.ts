@@ -133,7 +133,7 @@ export class CollectorScan {
     return ok({ rows: this.rows - before, garbage: { rows, blobs: purge }, last: next === undefined });
   }
 
-  /** Counts the bytes that a report row names (rule `geoReportedBytesCount`). Other hidden rows name none. */
+  /** Counts the bytes that a report row names (rule `geoReportedBytesCount`); other hidden rows name none. */
   #hidden(row: RowEntry): Uint8Array {
     const read = this.damaged.read(row.key, () => reportedRow(row));
     if (read === undefined) this.knowsReferences = false;
@@ -141,7 +141,7 @@ export class CollectorScan {
     return successor(row.key);
   }
 
-  /** Rows before the one where the piece goes on: what states there are. */
+  /** Reads rows before the one at which the piece goes on, to know the states there. */
   #again(row: RowEntry, resume: Uint8Array): Uint8Array {
     const owner = ownerOfRow(row.key);
     const prefix = partitionStart(row.key);

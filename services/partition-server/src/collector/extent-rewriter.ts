@@ -21,7 +21,7 @@ export interface RewriteRequest {
   /** Keys of the rows that refer to each extent. */
   readonly extents: ReadonlyMap<number, readonly Uint8Array[]>;
   readonly bytesPerSecond: number;
-  /** Called before each step: true if the rewriting is still wanted. */
+  /** True if the rewriting is still wanted; asked before each step. */
   readonly wanted: () => boolean;
 }
 
@@ -48,7 +48,7 @@ export async function rewriteExtents(world: World, engine: RangeEngine, request:
   return ok(bytes);
 }
 
-/** Some of what the row refers to in these extents; gives the bytes that were copied, 0: there is nothing more to do. */
+/** Rewrites some of the bytes that the row refers to in these extents. Returns the copied bytes; 0: nothing more to do. */
 async function rewriteRow(engine: RangeEngine, key: Uint8Array, extents: ReadonlyMap<number, unknown>): Promise<Outcome<number>> {
   const row = await engine.read((view) => view.get(key), { background: true });
   if (!row.ok) return row;
@@ -93,7 +93,7 @@ function stepOf(places: readonly Place[]): readonly Place[] {
   return step;
 }
 
-/** A row that was changed meanwhile may name a part of what was copied. */
+/** Returns the new places of a place, of which a row changed meanwhile may name a part. */
 function elsewhere(moved: readonly { readonly from: Place; readonly to: Place }[], place: Place): Place {
   for (const { from, to } of moved) {
     const at = place.offsetBytes - from.offsetBytes;

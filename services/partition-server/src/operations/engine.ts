@@ -47,7 +47,7 @@ export interface RangeEngine {
   ): Promise<Outcome<Decision>>;
   /** Appends to the blob data stream, in one piece. */
   appendData(payload: Uint8Array, options: AppendOptions): Promise<Outcome<Place>>;
-  /** Whether a row may refer to it. Asked in row order. */
+  /** True if a row may refer to the place. Asked in row order. */
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;
   /** Returns the sealed extents of blob data, in order. */
@@ -67,7 +67,7 @@ export interface RangeEngine {
   pinData(extentIds: readonly number[]): Outcome<readonly number[]>;
   /** Appends the bytes of these places once more to the blob data stream. */
   copyData(places: readonly Place[], timeoutMs: number): Promise<Outcome<readonly Place[]>>;
-  /** No row begins to refer to them from now on; resolves when every transaction that might have is over. */
+  /** Lets no row begin to refer to these extents; resolves when every transaction that might have is over. */
   leaveExtents(extentIds: readonly number[]): Promise<void>;
   /** Takes those out of the blob data stream that nothing refers to; the others of `leaveExtents` may be referred to again. */
   dropExtents(unreferenced: ReadonlySet<number>, timeoutMs: number): Promise<Outcome<readonly number[]>>;
@@ -79,9 +79,9 @@ export interface RangeEngine {
   begin(): Promise<void>;
   /** Returns the keys that divide what is written out into parts of about one size, in order. */
   keySamples(): readonly Uint8Array[];
-  /** No new write; resolves when no append is in flight. */
+  /** Takes no new write; resolves when no append is in flight. */
   close(): Promise<void>;
-  /** After `close`: it is served elsewhere from now on, and nothing of it has to stay in caches. */
+  /** Drops cached content after `close`, because the range is served elsewhere. */
   forgetCached(): Promise<void>;
 }
 
@@ -107,9 +107,9 @@ export interface StorageTotals extends StorageCounts {
 /** All that a partition server needs of the stream layer. */
 export interface Engines {
   readonly load: LoadEngine;
-  /** Counts of all ranges since the process started, with the content of their caches. */
+  /** Returns counts of all ranges since the process started, with the content of their caches. */
   readonly storage?: () => StorageTotals;
-  /** Counts of reads of coded extents and of their hedges since the process started. */
+  /** Returns counts of reads of coded extents and of their hedges since the process started. */
   readonly hedges?: () => HedgeFigures;
   /** Where the time of all ranges together goes. */
   readonly times?: StorageTimes;
@@ -126,11 +126,11 @@ export interface Engines {
 export interface Handoff {
   /** Does all that can be done before anything has to wait. `written`: somebody writes to the parents. */
   prepare(written: boolean): Promise<Outcome<void>>;
-  /** The parents do not leave after all; those that are still served go on. Only before `holdData`. */
+  /** Takes the departure back: parents that are still served go on. Only before `holdData`. */
   resume(isServed: (rangeId: string) => boolean): void;
-  /** No blob data from now on; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
+  /** Takes no more blob data; resolves when bytes on their way are in, or after a bound. Rows are written meanwhile. */
   holdData(): Promise<void>;
-  /** No new write from `heldSinceMs` on; resolves when the state for the children is in the metadata stream of the first parent. Reads go on. */
+  /** Takes no new write from `heldSinceMs` on; resolves when the children's state is in the first parent's metadata stream. Reads go on. */
   leave(): Promise<Outcome<LeaveTimes>>;
   /** Makes the streams of the parents those of the children in one change, or changes nothing. */
   handOver(timeoutMs: number): Promise<Outcome<void>>;

@@ -68,7 +68,7 @@ export interface ExecutorOptions {
   readonly dataAdmission: GateOptions;
   /** Time for which bytes of blob data pin their extent, in milliseconds. */
   readonly pinTermMs: number;
-  /** Whether this server's lease is held now. */
+  /** True if this server's lease is held now. */
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
   readonly seals: Seals;
@@ -206,7 +206,7 @@ export class Executor {
     return done;
   }
 
-  /** In the turn of its account and blob; whose these bytes are is not known without a key: those stand together. */
+  /** Appends bytes in the turn of their account and blob; without a key the owner is not known, and they share a turn. */
   async #writeData(held: HeldEngine, data: DataToWrite, deadlineMs: number): Promise<Outcome<Place[]>> {
     if (held.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${held.range.rangeId} has no blob data`);
     const asked = { account: accountPrefix(data.key), partition: latin1(data.key), kind: "write" } as const;
@@ -278,7 +278,7 @@ export class Executor {
     }
   }
 
-  /** Accounts themselves are read whatever happens: without them nobody is let in anywhere. */
+  /** Lets an operation begin. Reads of accounts always may: without them nobody is let in anywhere. */
   #enter(operation: Operation, { table, key }: Route): Outcome<Leave> | Promise<Outcome<Leave>> {
     if (table === "Account") return ok(() => {});
     return this.#admission.enter({ account: accountPrefix(key), partition: latin1(key), kind: isRead(operation) ? "read" : "write" });
@@ -356,7 +356,7 @@ export class Executor {
     return held.engine.transact(lockKeysOf(this.#world.rules, operation), decide, options);
   }
 
-  /** Rows of a later version than the first are written after the range's state says so (docs/formats/versions.md). */
+  /** Records the versions of rows in the range's state before the first such row is written (docs/formats/versions.md). */
   async #recordVersions({ engine }: HeldEngine, { writes }: Decision): Promise<Outcome<void>> {
     const version = writes.reduce(
       (most, write) => (write.kind === "put" ? Math.max(most, versionOfRow(write.value)) : most),
@@ -365,7 +365,7 @@ export class Executor {
     return version === firstRowVersion ? ok() : engine.needRows(version);
   }
 
-  /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
+  /** Puts bytes that do not belong into a row into the blob data stream, wherever the caller put them. */
   async #spill(held: HeldEngine, operation: Operation, deadlineMs: number, cause: Cause | undefined): Promise<Outcome<Operation>> {
     const inlineBytesMax = inlineBytesOf(operation);
     if (inlineBytesMax === undefined) return ok(operation);
@@ -426,7 +426,7 @@ export class Executor {
 const moving: ReadonlySet<string> = new Set(["wrongPartition", "partitionLoading", "leaseLost", "stopping"]);
 const isMoving = ({ failure }: Failed): boolean => failure.applied === "no" && moving.has(failure.reason);
 
-/** An operation that does not fit into one commit is the client's to shorten; nothing happened. */
+/** Returns the refusal of an operation that does not fit into one commit: its client can shorten it, and nothing happened. */
 function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult> {
   if (failed.failure.reason !== "messageTooLarge") return failed;
   const details = { reason: failed.failure.message };

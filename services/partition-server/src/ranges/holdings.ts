@@ -324,7 +324,7 @@ export class Holdings {
     });
   }
 
-  /** All that can be done before anything has to wait. When it fails, or not all of them are served any more, those that are go on. */
+  /** Prepares all that needs no wait. If it fails, or not all parents are served any more, those that are go on. */
   async #prepared(handoff: Handoff, parents: readonly Serving[], timeoutMs: number): Promise<Outcome<void>> {
     const prepared = await within(this.#world.clock, timeoutMs, handoff.prepare(isWritten(parents)));
     const gone = parents.find((parent) => !this.current(parent));
@@ -366,7 +366,7 @@ export class Holdings {
     return this.#held.holding(table, key).find((held): held is Serving => held.state === "serving" && held.engine !== undefined);
   }
 
-  /** False at once when the range at this version does not become others here; true when that is over. */
+  /** Waits for the end of the range's split or merge; false at once if none of this version is under way here. */
   async untilReshaped(rangeId: string, rangeVersion: number, timeoutMs: number): Promise<boolean> {
     const becoming = this.#becoming.get(rangeId);
     if (becoming?.rangeVersion !== rangeVersion) return false;
@@ -403,7 +403,7 @@ export class Holdings {
     await Promise.all([...all.map((held) => this.#drop(held)), ...this.#closing]);
   }
 
-  /** The streams have another owner, or can't be written for good: this epoch is over here. */
+  /** Ends the range's epoch here: its streams have another owner, or can't be written any more. */
   #fenced(held: HeldRange, why: string): void {
     if (held.state === "dropped") return;
     const { rangeId, ownerEpoch } = held.range;
@@ -423,10 +423,10 @@ export class Holdings {
   }
 }
 
-/** Ranges that nobody writes to get no extents ahead of need: each would have to be sealed when another server loads them. */
+/** True if anybody writes to the ranges. Others get no extents ahead: each would be sealed when another server loads them. */
 const isWritten = (ranges: readonly Serving[]): boolean => ranges.some(({ load }) => load.isWritten);
 
-/** Nothing was done, and nothing will be: the parents are as they were. */
+/** Returns the failure of a split or merge that did not begin: the parents are unchanged. */
 const notBegun = (message: string): Failed => refused("unavailable", "notBegun", message);
 
 const gone = (range: Range): Failed => refused("aborted", "leaseLost", `${range.rangeId} was dropped while it was loaded`);

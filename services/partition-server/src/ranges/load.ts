@@ -88,7 +88,7 @@ export class RangeLoad {
     };
   }
 
-  /** Bytes of a request that is under way. */
+  /** Counts bytes of a request under way. */
   moved(inBytes: number, outBytes: number): void {
     this.#add("bytesIn", inBytes);
     this.#add("bytesOut", outBytes);

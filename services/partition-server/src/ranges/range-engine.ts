@@ -183,7 +183,7 @@ const lossFacts = ({ checkpoints, commits }: NonNullable<RangePartition["stats"]
   checkpoints,
 });
 
-/** Storage that can't be read is a failure of the operation, not of this process. */
+/** Returns a view of rows. Unreadable storage is a failure of the operation, not of this process. */
 function viewOf(source: RowSource): RowView {
   return {
     get: (key) => caught(async () => source.get(key)),

@@ -40,7 +40,7 @@ export async function findSplitKey(held: Pick<Serving, "range" | "load" | "engin
   return walked.ok ? ok(middleOf(divisible(starts), range)) : walked;
 }
 
-/** Without the rows of containers of which something inside is among them: those are asked for wherever that is. */
+/** Returns keys at which rows can be divided, without containers that have something inside among them. */
 function divisible(starts: readonly Uint8Array[]): readonly Uint8Array[] {
   const nameOf = ({ account, name }: Belonging): string => `${account}/${name}`;
   const all = starts.map((start) => ({ start, belonging: belongingOf(start) }));

@@ -36,7 +36,7 @@ export interface RemoverOptions {
   readonly rowsPerSecond: number;
   /** Time that no request exceeds, in milliseconds. */
   readonly requestMs: number;
-  /** Accounts that were removed from this stamp, with their roles, as the partition manager told last. */
+  /** Returns the accounts that were removed from this stamp, with their roles, as the partition manager told last. */
   readonly removed: () => ReadonlyMap<string, AccountRole>;
   /** True if the collector has looked at a full extent of the range in a pass that began after a time, by the monotonic clock. */
   readonly lookedAt: (held: HeldRange, extentId: number, sinceMs: number) => boolean;
@@ -94,7 +94,7 @@ export class Remover {
     this.#options = options;
   }
 
-  /** Never rejects: whatever a range answers, the others are looked at. */
+  /** Removes until the signal. Never rejects: whatever a range answers, the others are looked at. */
   async run(signal: AbortSignal): Promise<void> {
     const { logger } = this.#world;
     const { everyMs } = this.#options;
@@ -159,7 +159,7 @@ export class Remover {
     return tables.flatMap((table) => this.#holdings.overlapping({ table, ...keys }));
   }
 
-  /** A turn of each removed account in each range that has keys of it. Returns whether one of them went on, and has more pages. */
+  /** Gives a turn to each removed account in each range with keys of it. Returns true if one of them has more pages. */
   async #look(signal: AbortSignal): Promise<boolean> {
     if (!this.#options.mayRemove()) return false;
     const { clock } = this.#world;

@@ -50,15 +50,15 @@ interface Link {
   readonly paired?: number | undefined;
   /** Lineage of the range's log; undefined or 0: it has lost nothing. */
   readonly lineage?: number;
-  /** Lineage of the other stamp under which the rows were seeded; undefined: not needed. */
+  /** Returns the lineage of the other stamp under which the rows were seeded; undefined: not needed. */
   readonly copyLineage?: () => number;
-  /** Feature level of this stamp, which rows may have formats of. Needed to ship rows. */
+  /** Returns the feature level of this stamp, whose formats rows may have. Needed to ship rows. */
   readonly level?: () => number;
   /** Refuses a version of the other stamp that is above the end of the range's log. Undefined: nothing is sent that could be left out. */
   readonly notAhead?: (held: RowVersion) => Outcome<void>;
   /** Counts what is sent. Undefined: nobody counts. */
   readonly totals?: ShippingTotals;
-  /** Function that runs at each answer. */
+  /** Called at each answer. */
   readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
 
@@ -229,7 +229,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 }
 
-/** Numbers that no stamp gives are refused, not thrown: work in the background has no caller that would catch them. */
+/** Reads a value; numbers that no stamp gives are refused instead of thrown: background work has no caller to catch them. */
 function readable<T>(read: () => T): Outcome<T> {
   try {
     return ok(read());

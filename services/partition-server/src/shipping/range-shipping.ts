@@ -22,7 +22,7 @@ import type { ShippingTotals } from "./shipping-figures.ts";
 
 export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
-  /** Feature level of this stamp. */
+  /** Returns the feature level of this stamp. */
   readonly level: () => number;
   /** Bound of what the scans of one range send in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
@@ -343,7 +343,7 @@ export class RangeShipping implements RangeWork {
     void this.#note({ ...this.#copy, upTo: toHex(upTo) });
   }
 
-  /** Only while there is a follower: `begin` would make one, behind commits that were never shipped. */
+  /** Writes the follower's note, only if there is a follower: `begin` would make one behind commits that were never shipped. */
   async #note(note: Note): Promise<Outcome<void>> {
     const { followers } = this.#partition;
     if (followers.status(this.account) === undefined) return ok();

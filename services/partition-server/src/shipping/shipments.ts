@@ -162,7 +162,7 @@ export class Shipments {
     return ok({});
   }
 
-  /** The account comes back: earlier removals of it delete nothing more in the range. */
+  /** Ends earlier removals of an account that comes back: they delete nothing more in the range. */
   async endRemoval({ rangeId, rangeVersion, account, tenure }: EndRemovalRequest): Promise<Outcome<object>> {
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
@@ -215,7 +215,7 @@ function restoredSince({ lineage }: RangePartition, seededUnder: bigint | undefi
   return refused("failedPrecondition", "staleLineage", message);
 }
 
-/** Role epoch, operation that began the copy, and lineage of the primary's log. */
+/** Returns role epoch, operation that began the copy, and lineage of the primary's log. */
 const wordOf = ({ epoch, paired, lineage }: { readonly epoch: bigint; readonly paired: bigint; readonly lineage: bigint }) => ({
   epoch: fromWire(epoch),
   paired: fromWire(paired),

@@ -137,7 +137,7 @@ export class Shipper {
     return this.#removed;
   }
 
-  /** Bytes were appended for a blob of an account. They are kept for a while if they are to be sent. */
+  /** Notes appended bytes of an account's blob. They are kept for a while if they are to be sent. */
   appended(account: string, place: Place, bytes: Uint8Array): boolean {
     return this.#shipped.has(account) && this.#fresh.keep(place, bytes);
   }
@@ -223,7 +223,7 @@ export class Shipper {
     return this.#worked.slice(first, end);
   }
 
-  /** The owner of an account's first range tells the other stamp how far the copy is, or its manager that the report may be complete. */
+  /** Tells the other stamp the copy's progress, or the manager that the report may be complete, for accounts whose first range is here. */
   #reportAll(signal: AbortSignal): void {
     for (const { range, state } of this.#holdings.all) {
       if (state !== "serving" || range.table !== reportedTable) continue;
@@ -287,7 +287,7 @@ export class Shipper {
     if (!ended.ok) this.#world.logger.debug("the report of a deposed primary is not complete", { account, ...ended.failure });
   }
 
-  /** The role changed: what ran under the one before stops first. Resolves when it has. */
+  /** Stops what ran under a former role. Resolves when it has stopped. */
   #stopOthers(range: Range, account: string): Promise<unknown> {
     const stopped: Promise<void>[] = [];
     for (const [key, shipping] of this.#running) {

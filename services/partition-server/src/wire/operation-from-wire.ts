@@ -236,7 +236,7 @@ function onContainer(value: { account: string; container: string; conditions?: w
 type OfBlob = Parameters<typeof plainOf>[0] & Parameters<typeof onBlob>[0];
 type PlainOnBlob<Value extends OfBlob> = ReturnType<typeof plainOf<Value>> & ReturnType<typeof onBlob>;
 
-/** Operation that is taken unchanged, but must name a blob. */
+/** Takes an operation unchanged, if it names a blob. */
 function plainOnBlob<Value extends OfBlob>(value: Value): PlainOnBlob<Value> {
   return { ...plainOf(value), ...onBlob(value) };
 }
@@ -249,7 +249,7 @@ function onBlob(value: { name?: wire.BlobName | undefined; conditions?: wire.Con
   return { name: plainOf(value.name), conditions: conditionsOf(value.conditions) };
 }
 
-/** Times may lie before 1970. */
+/** Converts conditions; times may lie before 1970. */
 const conditionsOf = (conditions: wire.Conditions | undefined): Conditions => (conditions ? plainOf(conditions) : {});
 
 function stateOf(state: wire.NewBlobState | undefined): NewBlobState {

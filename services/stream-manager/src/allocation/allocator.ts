@@ -111,7 +111,7 @@ export class Allocator {
     return ok(this.#nextId - 1);
   }
 
-  /** Random, so that no older metadata store gives it again. Undefined: the stamp has not the level for it. */
+  /** Returns a random creation number, so that no older metadata store gives it again; undefined: the stamp's level is too low. */
   #mintCreation(): number | undefined {
     const { level, world } = this.#term;
     if (!level.allows(neededLevels.creationNumbers)) return undefined;

@@ -149,7 +149,7 @@ export class OperatorCalls {
     return refused("notFound", "unknownExtent", `extent ${id} is not in quarantine on node ${nodeId}`);
   }
 
-  /** Only what is quarantined, and is still explained by no record. */
+  /** Deletes a replica in quarantine that still no record explains. */
   async deleteQuarantined(nodeId: string, id: ExtentId): Promise<Outcome<void>> {
     const { nodes, number, state } = this.#term;
     const quarantined = this.#quarantined(nodeId, id);

@@ -205,7 +205,7 @@ export class OwnerCalls {
     return { ...edit, content: { ...content, open } };
   }
 
-  /** Every replica holds what is acknowledged. */
+  /** Notes for completed extents that every replica holds what is acknowledged. */
   #tellCompleted(edits: readonly StreamEdit[]): void {
     for (const { complete } of edits) {
       const replicas = complete && this.#term.state.extent(complete.extent)?.replicas;
@@ -226,7 +226,7 @@ export class OwnerCalls {
     return renamed.ok ? ok() : renamed;
   }
 
-  /** The target's owner goes on behind what was the source's. */
+  /** Appends the list of the source to that of the target, whose owner goes on behind it. */
   async concatenate(target: string, epoch: OwnerEpoch, source: string, sourceEpoch: OwnerEpoch): Promise<Outcome<void>> {
     if (target === source) return refused("invalidArgument", "badRequest", `stream ${source} can't be appended to itself`);
     for (const [name, owner] of [
@@ -370,7 +370,7 @@ export class OwnerCalls {
     return ok({ sealedLengthBytes: state.extent(extent)?.sealedLengthBytes ?? 0, successor });
   }
 
-  /** The term and the owner still hold at the store. */
+  /** Checks at the store that the term and the owner still hold. */
   #confirm(names: readonly string[], epoch: OwnerEpoch): Promise<Outcome<void>> {
     return this.#term.ledger.commit((state) => {
       for (const name of names) {

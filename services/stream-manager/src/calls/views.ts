@@ -118,7 +118,7 @@ export class Views {
     };
   }
 
-  /** Unsealed: the primary first. Sealed: complete replicas on nodes that are up first. The length only when it may be told. */
+  /** Returns an extent's location. Unsealed: the primary first. Sealed: complete replicas on live nodes first. The length only if it may be told. */
   location(extent: ExtentRecord, withFragments = false) {
     const replicas = this.#ordered(extent);
     const sealed = this.#completer.tellable(extent) ? extent.sealedLengthBytes : undefined;

@@ -58,7 +58,7 @@ interface CoderParts {
   readonly over: AttemptOver;
 }
 
-/** Why no extent becomes fragments at the level of the stamp; undefined: extents may. What is stored as fragments already is read and repaired at every level. */
+/** Returns why no extent becomes fragments at the stamp's level; undefined: extents may. Existing fragments are read and repaired at every level. */
 export const whyCodingWaits = (level: Pick<StampLevel, "allows" | "level">): string | undefined =>
   level.allows(neededLevels.fragments)
     ? undefined

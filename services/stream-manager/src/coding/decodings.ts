@@ -56,7 +56,7 @@ export class Decodings {
     return ok();
   }
 
-  /** Called every tick, and when an attempt has ended. */
+  /** Begins waiting decodings. Called every tick, and when an attempt has ended. */
   tick(): void {
     if (this.#waiting.size > 0) void this.#work();
   }

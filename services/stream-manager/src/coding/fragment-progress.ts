@@ -37,7 +37,7 @@ export class FragmentProgress {
     this.#readsPerSecondMax = readsPerSecondMax;
   }
 
-  /** All coded extents were looked at. `left`: what is to be made again, with what is being made. */
+  /** Notes that all coded extents were looked at; `left`: fragments to be made again or being made. */
   looked(left: FragmentsToMake): void {
     if (left.bytes > 0 && this.#episode.endedMs !== undefined) this.#begin();
     if (left.bytes === 0) this.#end();

@@ -351,7 +351,7 @@ export class FragmentRepairs {
     return target ?? `no node can take a fragment (${free.length} have none of the extent and take some)`;
   }
 
-  /** Nodes that take fragments now. What they hold was compared with the records: an attempt meets no fragment of its version there. */
+  /** Returns nodes that take fragments. Their content was compared with the records: no attempt meets a fragment of its version there. */
   takers(): PlacementNode[] {
     const { nodes } = this.#term;
     const distrusted = nodes.distrusted();

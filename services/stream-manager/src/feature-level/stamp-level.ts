@@ -53,7 +53,7 @@ export class StampLevel {
     this.#record = record;
   }
 
-  /** Refused with `newerFormat` if the level is above that of this release. */
+  /** Loads the level. Refuses with `newerFormat` if it is above that of this release. */
   static async load(around: Around, metadata: MetadataClient): Promise<Outcome<StampLevel>> {
     const { config, state, world } = around;
     const read = await metadata.get([levelKey], config.metadataTimeoutMs);
@@ -107,7 +107,7 @@ export class StampLevel {
     return this.#write(level, "it was asked for, and every process knows it");
   }
 
-  /** Processes that do not read what `level` brings, or do not say whether they do, with the reason; one text each, in the order of their names. */
+  /** Returns the processes that do not read what `level` brings, or do not say so, each as a text with the reason, by name. */
   inTheWay(level: number): string[] {
     const { nodes, state } = this.#around;
     const fresh = this.#fresh();

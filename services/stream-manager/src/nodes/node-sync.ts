@@ -40,7 +40,7 @@ export class NodeSync {
     this.#comparisons.heard({ place, as: `${place.diskId} ${incarnation}` });
   }
 
-  /** A replica that a report named and no record explains. */
+  /** Looks at a replica that a report named and no record explains. */
   async lookAgain(place: ReplicaPlace, id: ExtentId): Promise<void> {
     const answer = await extentNode(this.#term, place.nodeId)?.getExtentReplica({ extentId: toWire(id) }, { timeoutMs: lookTimeoutMs });
     if (this.#term.ended.aborted || !answer?.ok) return;

@@ -83,18 +83,18 @@ export class NodeTable {
     this.#startedMs = clock.monotonicMs();
   }
 
-  /** Whether a report of this disk is a late one: the node had another disk since. */
+  /** True if a report of this disk is a late one: the node had another disk since. */
   retired(place: ReplicaPlace): boolean {
     return this.#clock.monotonicMs() < (this.#retiredMs.get(`${place.nodeId} ${place.diskId}`) ?? Number.NEGATIVE_INFINITY);
   }
 
-  /** Numbers of the node's last report; undefined: it has not reported to this leader. */
+  /** Returns the numbers of the node's last report; undefined: it has not reported to this leader. */
   heard(nodeId: string): ReportNumbers | undefined {
     const health = this.#health.get(nodeId);
     return health && { diskId: health.diskId, incarnation: health.incarnation, reportNumber: health.load.reportNumber };
   }
 
-  /** False: an older report than one that was seen. `asked`: the numbers heard when the node was asked for this one, as in `planNode`. */
+  /** Takes a report; false: it is older than a seen one. `asked`: numbers heard when the node was asked, as in `planNode`. */
   report(place: ReplicaPlace, incarnation: number, load: ReportedLoad, asked?: ReportNumbers): boolean {
     const { nodeId, diskId } = place;
     let known = this.#health.get(nodeId);
@@ -227,7 +227,7 @@ export class NodeTable {
     return this.#nodesWhere((health) => health.slowMs >= this.#clock.monotonicMs() - distrustMs);
   }
 
-  /** Distrusted or found slow since then. */
+  /** Returns the nodes that were distrusted or found slow since then. */
   inTroubleSince(sinceMs: number): Set<string> {
     return this.#nodesWhere((health) => health.distrustedMs >= sinceMs || health.slowMs >= sinceMs);
   }

@@ -31,7 +31,7 @@ export class BlockedCopies {
     return this.#extents.has(id);
   }
 
-  /** Once for each extent, until `clear`. */
+  /** Adds an extent, once until `clear`. */
   add({ id, replicas, sealedLengthBytes }: ExtentRecord, why: string): void {
     if (this.#extents.has(id)) return;
     this.#extents.add(id);

@@ -40,7 +40,7 @@ export class RepairPace<Kind extends string = "replicas" | "fragments"> {
     return Math.max(0, this.#turnSinceMs + this.#turnMs - nowMs);
   }
 
-  /** Work that reads so many bytes begins now. */
+  /** Notes that work which reads this number of bytes begins now. */
   spend(kind: Kind, bytes: number): void {
     // The other kind did not come in its turn, so it waits for nothing any more.
     if (this.#turnSinceMs !== undefined && this.#last === kind) this.#waiting.clear();

@@ -269,7 +269,7 @@ export class Repairer {
     });
   }
 
-  /** Whether a replica was made. */
+  /** Makes a replica; false: none was made. */
   async #repair(id: ExtentId, replaced: ReplicaRecord | undefined, chosen: ReplicaPlace): Promise<boolean> {
     const { ended, ledger, state, world } = this.#term;
     const begun = state.extent(id);
@@ -310,7 +310,7 @@ export class Repairer {
     return false;
   }
 
-  /** Another node; or the same one, when it is its replica that is broken and no other will do. A text: why there is none. */
+  /** Returns another node for the copy, or the same one if its replica is broken and no other will do; a text: why there is none. */
   #target(extent: ExtentRecord, replaced: ReplicaRecord | undefined): ReplicaPlace | string {
     const { nodes, world } = this.#term;
     const holders = new Set(extent.replicas.map((replica) => replica.nodeId));

@@ -92,7 +92,7 @@ export class TakeBack {
     return [...this.#addresses.keys()].filter((nodeId) => !this.#listed.has(nodeId));
   }
 
-  /** A node reports while nothing is served: it is asked at the address that it tells. */
+  /** Notes a report while nothing is served: the node is asked at its address. */
   heard({ address, nodeId, stampId }: NodeReport): void {
     if (stampId !== this.#term.stampId || this.#listed.has(nodeId)) return;
     if (this.#addresses.has(nodeId) || this.#addresses.size < strangersMax) this.#addresses.set(nodeId, address);
@@ -117,7 +117,7 @@ export class TakeBack {
     return this.#takeBack(before?.floor ?? 0);
   }
 
-  /** A stamp that an older release restored and served: its streams went on, and waiting for nodes finds nothing that may come back. */
+  /** Passes over the take-back of a stamp that an older release restored and served: its streams went on, and nothing may come back. */
   #passOver(lineage: number): Promise<Outcome<TakenBackRecord>> {
     const { state, world } = this.#term;
     world.logger.warn("the streams went on since the metadata were restored: nothing is taken back", { lineage });
@@ -282,7 +282,7 @@ export class TakeBack {
 
 const idOf = ({ extentId: id }: ExtentReplica): ExtentId => extentId(fromWire(id));
 
-/** An empty replica of an extent without a creation number proves nothing and has nothing. */
+/** True if a replica is worth a look. An empty one of an extent without a creation number proves nothing. */
 const isWorth = ({ creation, durableBytes, state }: ExtentReplica): boolean =>
   creation > 0n || durableBytes > 0n || state === ReplicaState.DAMAGED;
 

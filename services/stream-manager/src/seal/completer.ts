@@ -136,7 +136,7 @@ export class Completer {
     this.#progress.notify();
   }
 
-  /** A seal must never do this; used only when the rule `recordSealBeforeTelling` is switched off in a simulation. */
+  /** Tells a length that is not recorded. No seal does so; only with the rule `recordSealBeforeTelling` off in a simulation. */
   async tellUnrecorded(id: ExtentId, sealedLengthBytes: number, counted: readonly string[]): Promise<void> {
     const extent = this.#term.state.extent(id);
     if (extent === undefined || this.#term.world.rules.on("recordSealBeforeTelling")) return;

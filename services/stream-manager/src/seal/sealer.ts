@@ -163,7 +163,7 @@ export class Sealer {
     return ok(sealed.sealedLengthBytes);
   }
 
-  /** Called every tick: lengths that were told to nobody and that nothing can be brought to any more are made anew. */
+  /** Determines a length anew that nobody was told and that no replica can be brought to. Called every tick. */
   async again(id: ExtentId): Promise<void> {
     const { ledger, state, world } = this.#term;
     const extent = state.extent(id);
@@ -267,7 +267,7 @@ export class Sealer {
     }
   }
 
-  /** A seal must never do this; reached only when the rule `fenceBeforeLength` is switched off in a simulation. */
+  /** Returns a length without a fence. No seal does so; only with the rule `fenceBeforeLength` off in a simulation. */
   async #unfencedLength(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | undefined> {
     assert(!this.#term.world.rules.on("fenceBeforeLength"), "lengths are asked of fenced replicas");
     const node = extentNode(this.#term, replica.nodeId);

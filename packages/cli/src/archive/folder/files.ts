@@ -119,7 +119,7 @@ export async function writeWhole(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path));
 }
 
-/** The name of a new file is durable after its folder is synced. */
+/** Syncs the folder of a new file, so that the file's name is durable. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {

@@ -24,7 +24,7 @@ export async function applySteps(target: ImportTarget, steps: AsyncIterable<Step
   for await (const step of inOrder(steps, atOnce, work, isAlone)) await done(step);
 }
 
-/** Containers, tables and queues come before what is in them; chunks of a large blob are sent at the same time anyway. */
+/** True for containers, tables and queues, which come before their content; chunks of a large blob are sent together anyway. */
 const isAlone = ({ item, isDurable }: Step): boolean =>
   isDurable === true ||
   (item.kind !== "entities" && (item.kind !== "blobs" || item.blobs.reduce((sum, { facts }) => sum + facts.length, 0) > chunkBytes));

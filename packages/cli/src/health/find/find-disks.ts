@@ -93,7 +93,7 @@ function findDuty({ nodeId, duty, replicas, blocked }: NodeInfo): Finding[] {
   return [finding("node-draining", nodeId, counted(replicas, "replica", are).concat(" on it"))];
 }
 
-/** A node whose process was not stopped with its duty: by a release that recorded no cluster, by another client, or in a container. */
+/** Finds nodes that were decommissioned and still run: by an older release, by another client, or in a container. */
 function findDecommissioned({ streamLayer }: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
   const answering = new Set(processes.filter(({ answer }) => answer !== undefined).map(({ name }) => name));
   return (streamLayer?.nodes ?? [])

@@ -21,7 +21,7 @@ export const of = (facts: StampFacts, role: string): ProcessFacts[] => facts.pro
 /** True if the process answered and is ready. */
 export const serves = ({ answer }: ProcessFacts): boolean => answer?.ready === true;
 
-/** Why a process does not answer, for people. */
+/** Returns why a process does not answer, for people. */
 export function absence(process: ProcessFacts): string {
   const { pid, state, lastExit, silence, host, absence } = process;
   const at = host === undefined ? "" : ` on host ${host}`;
@@ -32,7 +32,7 @@ export function absence(process: ProcessFacts): string {
   return `${pid === null ? "it" : `process ${pid}`} did not answer in time${at} (${silence})`;
 }
 
-/** One finding if this command is at fault: whatever else was found would be about it, and not about the stamp. */
+/** Makes one finding if this command is at fault: other findings would be about it, not about the stamp. */
 export function findAsker(facts: StampFacts): Finding[] {
   if (!isAskerAtFault(facts)) return [];
   const { secretFile, problem } = facts.asker;
@@ -103,7 +103,7 @@ function findHosts(facts: StampFacts): Finding[] {
   });
 }
 
-/** Many silent processes are one finding: this command or its machine was late, more likely than each of them. */
+/** Makes one finding of many silent processes: the command or its machine was late, more likely than each of them. */
 function findSilent(facts: StampFacts): Finding[] {
   const away = awayHosts(facts);
   const silent = silentTogether(facts).filter(({ host = "" }) => !away.has(host));
@@ -112,7 +112,7 @@ function findSilent(facts: StampFacts): Finding[] {
   return [finding("processes-silent", "", cause)];
 }
 
-/** Processes that refuse a secret that others accept. */
+/** Finds processes that refuse a secret which others accept. */
 function findRefusing({ processes }: StampFacts): Finding[] {
   const refusing = processes.filter(({ absence }) => absence === "refused").map(({ name }) => name);
   return refusing.length === 0
@@ -129,7 +129,7 @@ function findLost(facts: StampFacts, name: string, { state, waitingFor }: Proces
   return [withCopy(facts, finding("store-empty", name, "there is no stamp in its folder"))];
 }
 
-/** The store is whole, but that of another stamp than the extent nodes: it was made anew after its disk was lost. */
+/** Finds a whole store of another stamp than the extent nodes': it was made anew after its disk was lost. */
 function findOtherStamp(facts: StampFacts): Finding[] {
   return of(facts, "lock-service").flatMap(({ name, answer }) => {
     const stampId = String(factAt(answer?.facts, "stampId") ?? "");

@@ -46,7 +46,7 @@ function findLayer(facts: StampFacts): Finding[] {
   return found;
 }
 
-/** One finding for all ranges in a state: there can be thousands. */
+/** Makes one finding of all ranges in a state: there can be thousands. */
 function findStates(ranges: readonly RangePartition[], away: ReadonlySet<string>): Finding[] {
   const states = Map.groupBy(ranges, ({ server, loaded, change }): Code | "served" => {
     if (server === "") return "range-unassigned";
@@ -117,7 +117,7 @@ interface Recent {
   readonly p99Ms: number;
 }
 
-/** Requests of the last minute at a front-end, by door, class and code. */
+/** Returns the last minute's requests at a front-end, by door, class and code. */
 function tookOf(facts: RoleFacts): { readonly what: string; readonly code: string; readonly recent: Recent }[] {
   const doors = { blob: "took", queue: "queue.took", table: "table.took" };
   return Object.entries(doors).flatMap(([door, path]) =>

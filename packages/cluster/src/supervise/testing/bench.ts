@@ -23,7 +23,7 @@ export interface Bench {
   readonly config: ClusterConfig;
   /** Makes another supervisor on the same folder. Without a configuration it has that of the first one. */
   readonly supervisor: (config?: ClusterConfig, more?: Pick<SupervisorOptions, "onLine">) => Supervisor;
-  /** The first one with its control socket and signals. */
+  /** Runs the first supervisor with its control socket and signals. */
   readonly run: () => Promise<RunningSupervisor>;
   readonly said: () => string[];
 }

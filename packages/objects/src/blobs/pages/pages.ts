@@ -140,12 +140,12 @@ type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 /** Files of shares are written at any byte; then a chunk has at most so many places. */
 const chunkPlacesMax = 1_024;
 
-/** Entry of the metadata in which the Files service keeps the attributes of a file. */
+/** True if the Files service's attributes, an entry of the metadata, make the file read-only. */
 const isReadOnly = ({ metadata }: HeadState): boolean => metadata[":attributes"]?.includes("ReadOnly") === true;
 const takesBytes = ({ policy }: PlanContext): boolean => policy.hierarchical === true;
 const placesOf = (runs: readonly PageRun[]): number => runs.reduce((sum, { places }) => sum + places.length, 0);
 
-/** The head after a write that may set entries of the metadata. */
+/** Returns the head after a write that may set entries of the metadata. */
 function writtenHead(
   context: PlanContext,
   head: HeadState,
@@ -200,7 +200,7 @@ export function* putPages(value: OperationValue<"putPages">, context: PlanContex
   ]);
 }
 
-/** Why not; undefined for pages that can be written. */
+/** Returns why the pages can't be written; undefined: they can. */
 function unusableBody({ body, startBytes }: { readonly body: Body; readonly startBytes: number }, takesBytes: boolean): string | undefined {
   if (body.inline.length > 0) return "the bytes of pages are put into the blob data stream first";
   if (body.places.length > placesPerBlockMax) return `at most ${placesPerBlockMax} places`;
@@ -227,7 +227,7 @@ export function* clearPages(value: OperationValue<"clearPages">, context: PlanCo
   ]);
 }
 
-/** One step: what it writes, and where the next one goes on (0: nothing is left). */
+/** Plans one step: its writes, and the offset of the next one (0: nothing is left). */
 function* cleared(
   prefix: Uint8Array,
   head: HeadState,

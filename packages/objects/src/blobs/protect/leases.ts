@@ -64,7 +64,7 @@ export class LeaseTimers {
     return this.#endsMs.size;
   }
 
-  /** Every lease counts from `nowMs` on, as after a load: somebody else renewed them until now, also those that have a timer here. */
+  /** Makes every lease count from `nowMs` on, as after a load: somebody else renewed them until now. */
   restart(nowMs: number): void {
     this.#loadedMs = nowMs;
     this.#endsMs.clear();
@@ -225,7 +225,7 @@ function breakLease(request: LeaseRequest, lease: Lease, state: LeaseState, cloc
 /** Kind of the leased object, in the error codes of the service. */
 export type Leased = "Blob" | "Container";
 
-/** A lease that a request names must be the one that is held. */
+/** Checks that the lease that a read names is the held one. */
 export function checkLeaseOfRead(
   of: Leased,
   leaseId: string | undefined,

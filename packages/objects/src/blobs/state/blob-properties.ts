@@ -46,7 +46,7 @@ export function* setBlobExpiry(value: OperationValue<"setBlobExpiry">, context: 
   return changeHead(context, value.name, prefix, head, { expiresMs });
 }
 
-/** The ETag is a new one: whoever changes a list makes its change of the list that it has read, or of none. */
+/** Sets access control and gives a new ETag: a change of a list is made of the list that its caller read. */
 export function* setPathAccess(value: OperationValue<"setPathAccess">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
@@ -67,7 +67,7 @@ function expiryOf({ option, timeMs }: OperationValue<"setBlobExpiry">, context: 
   }
 }
 
-/** A locked policy can only be extended: `guarded` sees to that while it is in force, this also when it has ended. */
+/** Sets a policy. A locked one can only be extended: `guarded` sees to it while it is in force, this also afterwards. */
 export function* setImmutabilityPolicy(value: OperationValue<"setImmutabilityPolicy">, context: PlanContext): Plan {
   const found = yield* findState(context, value.name);
   if (!found) return fail("BlobNotFound");

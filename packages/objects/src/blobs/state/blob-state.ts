@@ -109,7 +109,7 @@ export const isPending = (head: HeadState): boolean => head.copy?.status === "pe
 export const checkNotPending = (head: HeadState | undefined): ServiceError | undefined =>
   head && isPending(head) ? serviceError("PendingCopyOperation") : undefined;
 
-/** Lease and conditions of a write. `creates`: it makes the blob when it is not there. */
+/** Checks lease and conditions of a write; `creates`: the write makes an absent blob. */
 export const checkWrite = (
   context: PlanContext,
   conditions: Conditions,

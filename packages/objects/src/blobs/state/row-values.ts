@@ -36,7 +36,7 @@ export function metadataOf(entries: readonly DictionaryEntry[] | undefined): Met
 
 const leaseStates = ["leased", "breaking", "broken"] as const;
 
-/** A lease is part of the row of what is leased. */
+/** Returns the fields of a lease in the row of the leased object. */
 export const encodeLease = (lease: Lease | undefined): Pick<BlobRow, "leaseState" | "leaseId" | "leaseDurationMs" | "leaseGrant"> =>
   lease === undefined
     ? {}

@@ -29,7 +29,7 @@ const noFailure = new Uint8Array(0);
 
 interface Running {
   readonly state: CallState;
-  /** Called when the answer was sent, if the handler wants to know. */
+  /** Called after the answer was sent; undefined: the handler has no use for it. */
   sent: (() => void) | undefined;
   readonly sizeBytes: number;
   timer: NodeJS.Timeout | undefined;
@@ -40,7 +40,7 @@ export interface BusServerContext {
   readonly logger: Logger;
   readonly limits: GrpcLimits;
   readonly methods: ReadonlyMap<string, ServedUnary>;
-  /** False when what the caller proved itself with is no longer accepted: its calls are refused and the connection ends. */
+  /** False when the caller's proof is no longer accepted: its calls are refused and the connection ends. */
   readonly stands: () => boolean;
   /** Role of the caller; undefined if it says none. */
   readonly caller: Caller | undefined;
@@ -60,7 +60,7 @@ function giveBack(frame: Buffer, requests: number, memory: FrameMemory): () => v
   };
 }
 
-/** A handler that gives back twice has counted wrong: another's payload would be taken for free. */
+/** Returns a function that may be called once. Two calls would free the memory of another payload. */
 function once(give: (() => void) | undefined): (() => void) | undefined {
   if (give === undefined) return undefined;
   let given = false;

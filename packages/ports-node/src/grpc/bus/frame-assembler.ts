@@ -20,7 +20,7 @@ export function writeHead(target: Buffer, lengthBytes: number, kind: number): vo
 }
 
 export interface Assembled {
-  /** Everything of the handshake that is there, borrowed; gives how many bytes of it are taken, or undefined: more has to come. */
+  /** Takes received handshake bytes, borrowed. Returns the number of bytes used, or undefined: more has to come. */
   handshake(bytes: Buffer): number | undefined;
   /** Takes a frame and owns its bytes. */
   frame(bytes: Buffer): void;

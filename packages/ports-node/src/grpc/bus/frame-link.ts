@@ -5,7 +5,7 @@
 import type { FrameSink } from "./frame-writer.ts";
 
 export interface FrameLink extends FrameSink {
-  /** No more frames are taken from the connection, except what was read already. */
+  /** Takes no more frames from the connection, except those that were read already. */
   pause(): void;
   resume(): void;
   /** Ends the link after all written bytes went out. */

@@ -43,7 +43,7 @@ export class FrameMemory {
     return this.#memory.isOut(frame);
   }
 
-  /** The caller asserts that nobody has a view of the frame's memory any more. */
+  /** Gives memory back. The caller asserts that nobody has a view of the frame any more. */
   give(frame: Buffer): void {
     this.#memory.give(frame);
   }

@@ -201,7 +201,7 @@ function decodeAnswer(bytes: Uint8Array): IncomingAnswer {
   return { callId, failure, message };
 }
 
-/** Messages are views of `bytes`. Throws on malformed bytes. */
+/** Decodes frames; messages are views of `bytes`. Throws on malformed bytes. */
 export function decodeFrames(bytes: Uint8Array): IncomingFrames {
   const frames: IncomingFrames = { requests: [], answers: [], cancelled: [] };
   const fields = new FieldScanner(bytes);

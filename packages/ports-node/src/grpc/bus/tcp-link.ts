@@ -193,7 +193,7 @@ export class TcpLink implements FrameLink {
     this.#events.closed(why, unauthenticated, nobody);
   }
 
-  /** The caller's side: gives how many bytes of the handshake are taken when it is over. */
+  /** Goes on with the caller's handshake. Returns the number of bytes used when it is over. */
   #shake(bytes: Buffer): number | undefined {
     const step = (this.#handshake as Handshake).received(bytes);
     if (step.kind === "more") return undefined;

@@ -20,7 +20,7 @@ export interface GuardOptions {
   readonly open: readonly DescService[];
   readonly credential: () => Credential;
   readonly ports: () => readonly number[];
-  /** Role and name that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
+  /** Returns role and name by the certificate of the peer's connection; undefined: no TLS; `gone`: the connection has ended. */
   readonly callerAt: (peer: string) => PeerName | "gone" | undefined;
   readonly onAdmitted: (peer: string) => void;
   readonly onRefused: (peer: string, why: string) => void;
@@ -79,7 +79,7 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
 const mayCall = (caller: Caller, path: string): boolean =>
   path.startsWith("/grpc.reflection.") ? caller === "operator" : methodsFor(caller).has(path.slice(1));
 
-/** Names have no spaces. */
+/** Returns a text of proven facts; names have no spaces. */
 const provenText = ({ id, caller, name }: Proven): string => `${id} ${caller ?? ""} ${name ?? ""}`;
 
 /** Returns the guard's facts about an admitted call. */

@@ -20,7 +20,7 @@ export const streamCodec = (service: DescService, method: DescMethod): StreamCod
 
 export const serializePrepared = (prepared: Prepared): Buffer => preparedToBuffer(prepared);
 
-/** Definition of a service for a server: requests are decoded, answers come encoded. */
+/** Makes the definition of a service for a server: requests are decoded, answers come encoded. */
 export function serverDefinition(service: DescService): ServiceDefinition {
   const definition: Record<string, MethodDefinition<Message, Prepared>> = {};
   for (const method of service.methods) {

@@ -15,5 +15,5 @@ export const clientCredentials = (tls: PeerTls | undefined): ChannelCredentials 
   tls === undefined
     ? ChannelCredentials.createInsecure()
     : ChannelCredentials.createFromSecureContext(tls.context, { checkServerIdentity: checkServer(tls) });
-/** TLS is taken off before (`door.ts`). */
+/** Returns credentials without TLS, which is taken off before (`door.ts`). */
 export const serverCredentials = (): ServerCredentials => ServerCredentials.createInsecure();

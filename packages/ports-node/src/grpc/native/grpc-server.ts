@@ -68,7 +68,7 @@ export class GrpcServer {
     return this.#draining.connections;
   }
 
-  /** Health tells from now on that nothing is served. */
+  /** Makes health say that nothing is served. */
   leave(): void {
     for (const { typeName } of this.#descriptors) this.#health.setStatus(typeName, "NOT_SERVING");
     this.#health.setStatus("", "NOT_SERVING");

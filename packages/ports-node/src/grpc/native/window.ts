@@ -10,7 +10,7 @@ interface Http2Options {
   maxSendHeaderBlockLength?: number;
 }
 
-/** The window of each stream, announced in the settings of every connection. */
+/** Widens the window of each stream; the settings of every connection announce it. */
 export function widenStreams(server: Server, windowBytes: number): boolean {
   const options = Reflect.get(server, "commonServerOptions") as Http2Options | undefined;
   if (typeof options?.maxSendHeaderBlockLength !== "number") return false;

@@ -45,7 +45,7 @@ export function ask(
   });
 }
 
-/** Like `once`, which rejects when the peer resets the connection first. */
+/** Waits for the end of a socket. Unlike `once` it does not reject when the peer resets the connection. */
 export const closed = (socket: Socket): Promise<void> => new Promise((resolve) => socket.once("close", () => resolve()));
 
 /** Sends raw bytes and gives all that comes until the server closes. */

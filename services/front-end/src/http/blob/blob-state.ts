@@ -165,7 +165,7 @@ export async function findBlobsByTagsInContainer(exchange: BlobExchange): Promis
   return page.ok ? found(exchange, search.value, page.value.found, page.value.nextMarker) : page;
 }
 
-/** Container after container; a marker is the container's name and where to go on in it. */
+/** Searches container after container; a marker is the container's name with the position in it. */
 export async function findBlobsByTags(exchange: BlobExchange): Promise<Answer> {
   const search = searchOf(exchange, "search");
   if (!search.ok) return search;

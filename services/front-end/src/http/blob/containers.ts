@@ -85,7 +85,7 @@ export async function getContainerMetadata(exchange: BlobExchange): Promise<Answ
   return respond(200, { ...etagAndTime(exchange.version, container), ...metadataHeaders(container.metadata) });
 }
 
-/** Conditions are looked at where the row is. */
+/** Reads a container under conditions, which are looked at where the row is. */
 export async function conditionedContainer(exchange: BlobExchange) {
   const conditions = parseConditions(exchange.headers);
   if (!conditions.ok) return conditions;
@@ -131,7 +131,7 @@ export async function restoreContainer(exchange: BlobExchange): Promise<Answer> 
   return restored.ok ? respond(201) : restored;
 }
 
-/** Three copies in one place, blobs of every kind of account. */
+/** Answers account information: three copies in one place, blobs of every kind of account. */
 export const getAccountInformation = async (exchange: BlobExchange): Promise<Answer> => {
   const kind = { "x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2" };
   return respond(200, { ...kind, "x-ms-is-hns-enabled": String(isHierarchical(exchange)) });

@@ -65,7 +65,7 @@ async function readContainer(exchange: BlobExchange): Promise<Parsed<Container>>
   return { ok: false, error: restError("ResourceNotFound") };
 }
 
-/** The blob, or the snapshot or version that is named. */
+/** Returns the blob, or the named snapshot or version. */
 export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<LocatedBlob>> {
   const stamps = parseStamps(exchange.target.query);
   if (!stamps.ok) return stamps;
@@ -84,7 +84,7 @@ export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<Loca
   return parsed(exchange.objects.located(address, container.value, located));
 }
 
-/** The blob of the file or directory that the path names: its id is the blob's name. */
+/** Returns the blob of the file or directory that the path names: its id is the blob's name. */
 async function fileOfRequest(exchange: BlobExchange, container: Container, path: string): Promise<Parsed<LocatedBlob>> {
   const { objects, target } = exchange;
   const tree = { account: target.account, filesystem: container.name, incarnation: fromWire(container.incarnation) };
@@ -100,7 +100,7 @@ async function fileOfRequest(exchange: BlobExchange, container: Container, path:
   return parsed(objects.located({ account: target.account, container: container.name, blob: held.id }, container));
 }
 
-/** How an answer tells the key that the request brought, or the scope of the blob, which it did not have to name. */
+/** Returns headers that name the key of the request, or the scope of the blob, which a request need not name. */
 export const encryptedAs = (key: ContentKey | undefined, { encryptionScope: scope }: Blob): ResponseHeaders =>
   requestEncryptedHeaders(key ?? (scope === undefined ? undefined : { scope }));
 

@@ -14,7 +14,7 @@ interface LeaseInit {
   readonly breakPeriodSeconds?: number;
 }
 
-/** A lease that nobody proposes an id for gets one here. */
+/** Returns the lease action; a lease without a proposed id gets one here. */
 export function leaseOf(exchange: Exchange): Parsed<{ readonly asked: LeaseHeaders; readonly init: LeaseInit }> {
   const asked = parseLease(exchange.headers);
   if (!asked.ok) return asked;

@@ -55,7 +55,7 @@ export function changeOf(operation: ChangeName, resource: TableResource, headers
 const requested = ({ partitionKey, rowKey }: EntityKey, change: Omit<EntityChange, "rowKey">): Parsed<RequestedChange> =>
   parsed({ partitionKey, change: { ...change, rowKey } });
 
-/** Key of the entity: from the URL, or from the body of an insert. If both have it, they must agree. */
+/** Returns the key of the entity: from the URL, or from the body of an insert. If both have it, they must agree. */
 function keyOf(resource: TableResource, body: Pick<EntityBody, "partitionKey" | "rowKey">): Parsed<EntityKey> {
   if (resource.kind !== "entity") {
     const { partitionKey, rowKey } = body;

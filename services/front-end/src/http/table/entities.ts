@@ -91,7 +91,7 @@ export async function getEntity(exchange: TableExchange): Promise<Answer> {
   return respond(200, headers, utf8(entityJson(form.value, tableOf(exchange), found.value, query.value.select)));
 }
 
-/** Insert, Update, Merge, Delete Entity, Insert Or Replace, Insert Or Merge. */
+/** Changes an entity: Insert, Update, Merge, Delete Entity, Insert Or Replace, Insert Or Merge. */
 export async function changeEntity(exchange: TableExchange, operation: ChangeName): Promise<Answer> {
   const form = wantedForm(exchange);
   if (!form.ok) return form;
@@ -112,7 +112,7 @@ export async function changeEntity(exchange: TableExchange, operation: ChangeNam
   return respond(answer.status, answer.headers, answer.body === "" ? undefined : utf8(answer.body));
 }
 
-/** Answer of a change, alone and inside a transaction. */
+/** Returns the answer of a change, alone and inside a transaction. */
 export function changeAnswer(
   operation: ChangeName,
   form: JsonForm,

@@ -21,7 +21,7 @@ export interface TableExchange extends Exchange {
 
 export type TableOperationHandler = (exchange: TableExchange) => Promise<Answer>;
 
-/** Table of a request that names one. */
+/** Returns the table of a request that names one. */
 export const tableOf = ({ resource }: TableExchange): string => ("table" in resource ? resource.table : "");
 
 export const addressOf = (exchange: TableExchange): { account: string; table: string } => ({
@@ -39,7 +39,7 @@ export const dataServiceHeaders: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
 };
 
-/** How the answer is to be written. */
+/** Returns the form in which the answer is written. */
 export function formOf(exchange: Exchange, metadata: MetadataLevel): JsonForm {
   return { metadata, endpoint: serviceEndpoint(exchange), account: exchange.target.account };
 }

@@ -99,7 +99,7 @@ function answerOf(table: LocatedTable, change: Change, timestamp: bigint): Trans
   return { ...answer, contentId };
 }
 
-/** One change: of the table and the PartitionKey of the first. */
+/** Reads one change, of the table and the PartitionKey of the first. */
 function read(
   exchange: TableExchange,
   request: TransactionRequest,
@@ -137,14 +137,14 @@ function read(
   });
 }
 
-/** The batch itself was let in; a SAS or role must be enough for each operation in it too. */
+/** Checks an operation inside a batch: a SAS or role must be enough for it, too. */
 function checkPermission(exchange: TableExchange, operation: ChangeName | "QueryEntities" | "GetEntity", table: string): Parsed<void> {
   const signedFor = exchange.access.by === "sas" ? queryValue(exchange.target.query, "tn") : undefined;
   if (signedFor !== undefined && signedFor.toLowerCase() !== table.toLowerCase()) return rejected("AuthorizationFailure");
   return exchange.access.allows(operation, tableAuthorizationOf(operation));
 }
 
-/** Resource of a URL inside the batch: absolute, from the root, or from the account. It is the batch's account. */
+/** Returns the resource of a URL inside the batch: absolute, from the root, or from the account, which is the batch's. */
 function resourceOf(
   exchange: TableExchange,
   { url, headers }: TransactionRequest,

@@ -70,7 +70,7 @@ export interface BlobLinkOptions {
   readonly fresh?: FreshBytes | undefined;
   /** Role epoch of the account. */
   readonly epoch: number;
-  /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
+  /** Returns the bytes that begin all keys of the row's PartitionName; undefined: the row is not shipped. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
   /** Bound of what a scan sends in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;

@@ -157,7 +157,7 @@ export class DataCopier {
     for (const known of this.#pieces.values()) known.forget(extentIds);
   }
 
-  /** The last piece of a PartitionName is applied at the other stamp: what was remembered of it has served. */
+  /** Forgets what was remembered of a PartitionName, because its last piece is applied at the other stamp. */
   endPieces(name: Uint8Array): void {
     this.#dropPieces(toHex(name));
   }

@@ -91,7 +91,7 @@ export class PinHold {
     }
   }
 
-  /** A call that fails is made again at the next renewal: several fit into a term. */
+  /** Pins extents. A failed call is repeated at the next renewal: several fit into a term. */
   async #pin({ name, extentIds, newIds }: PinnedBytes): Promise<void> {
     const { signal } = this.#stop;
     const ids = [...extentIds];

@@ -23,7 +23,7 @@ export const allServices = (Object.values(wire) as unknown[]).filter(
 );
 export const call = { timeoutMs: 10_000 };
 
-/** Every unary method of a service, counted. */
+/** Returns the handlers of a service with every unary method counted. */
 export const counted = (service: DescService, onCall: () => void): ServedService => {
   const handlers = service.methods
     .filter(({ methodKind }) => methodKind === "unary")
@@ -82,7 +82,7 @@ export function stranger(t: TestContext, port: number): Socket {
   return socket;
 }
 
-/** Everything that comes until the connection ends. */
+/** Returns everything that arrives until the connection ends. */
 export async function untilClosed(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));

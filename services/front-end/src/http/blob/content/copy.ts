@@ -121,7 +121,7 @@ export async function copyBlob(exchange: BlobExchange): Promise<Answer> {
   return copyLater(exchange, copy.value);
 }
 
-/** In one commit, when its places are good for the destination; undefined: it has to be done part by part. */
+/** Copies in one commit, if the places are good for the destination; undefined: it needs several parts. */
 async function copyAtOnce(exchange: BlobExchange, { found, value, source, to }: Copy): Promise<Parsed<Blob> | undefined> {
   if (!found.isWhole || value.blobType === "PageBlob" || source.kind === "elsewhere") return undefined;
   const from = { account: source.name.account, scope: found.blob.encryptionScope };
@@ -173,7 +173,7 @@ const accepted = (exchange: BlobExchange, blob: Blob, digests: ResponseHeaders =
     ...encryptedUnderHeaders({ scope: exchange.key?.scope }),
   });
 
-/** Within the request: when it is answered, the copy is there. */
+/** Copies within the request: when it is answered, the copy is there. */
 export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const digests = parseSourceDigests(exchange.headers);
   if (!digests.ok) return digests;

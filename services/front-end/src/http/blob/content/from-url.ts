@@ -52,7 +52,7 @@ interface Whole {
   readonly keptEncoding: (told: string) => string;
 }
 
-/** The bytes of the source in the destination's range, as long and with the checksum that the request says. */
+/** Brings the source's bytes into the destination's range, with the length and checksum that the request says. */
 async function fetched(
   exchange: BlobExchange,
   range: ByteRange | undefined,

@@ -148,7 +148,7 @@ const actions = {
   increment: SequenceNumberAction.INCREMENT,
 } as const;
 
-/** Set Blob Properties of a page blob: its size and its sequence number; content properties only when the request has any. */
+/** Sets properties of a page blob: size and sequence number; content properties only if the request has any. */
 export async function setPageBlobProperties(exchange: BlobExchange): Promise<Answer> {
   const { headers, version } = exchange;
   const asked = allParsed({

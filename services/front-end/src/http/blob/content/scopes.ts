@@ -64,7 +64,7 @@ async function withFoundKey(exchange: BlobExchange): Promise<Parsed<BlobExchange
   return parsed({ ...exchange, key: { ...key.value, asFound: true } });
 }
 
-/** A blob may be under the first scope of its account before this front-end knows of one: the next attempt does. */
+/** Reads the account again: a blob may be under its first scope before this front-end knows of one. */
 export function seeAgain({ accounts, account, operation, target, limits }: BlobExchange, answer: Answer): void {
   const isBusy = !answer.ok && answer.error.code === "ServerBusy";
   if (isBusy && extending.has(operation) && account.encryptionScopes.size === 0) void accounts.findAgain(target.account, limits());

@@ -101,7 +101,7 @@ function withoutContentMd5(headers: HttpHeaders): HttpHeaders {
   return others;
 }
 
-/** The blob keeps the MD5 that was computed; one that the request gives for keeping must be the same. */
+/** Returns the properties with the computed MD5; one that the request gives to keep must be the same. */
 function storedMd5(properties: ContentProperties, received: ContentDigests): Parsed<Uint8Array> {
   const computed = received.md5 ?? new Uint8Array(0);
   const given = properties.contentMd5;
