@@ -17,7 +17,7 @@
  */
 import { assert, type Prng, present } from "@stamp/base";
 import { type AccessKind, ConcurrencyLimit, type LimitOptions } from "./concurrency-limit.ts";
-import { type Heavy, SampleAndHold } from "./sample-and-hold.ts";
+import { type HeavyName, SampleAndHold } from "./sample-and-hold.ts";
 
 export interface GateOptions extends LimitOptions {
   readonly waitMaxMs: number;
@@ -66,7 +66,7 @@ export interface GateFigures {
   readonly waitedMs: number;
   readonly refused: number;
   /** Accounts and PartitionNames that asked for most in the last interval. */
-  readonly heaviest: readonly Heavy[];
+  readonly heaviest: readonly HeavyName[];
   /** Accounts whose requests were refused in the last interval. */
   readonly shed: readonly string[];
 }
@@ -119,7 +119,7 @@ export class Gate<T> {
   #lastAccount: string | undefined;
   #contendedUntilMs: number = Number.NEGATIVE_INFINITY;
   #intervalEndsMs: number = Number.NEGATIVE_INFINITY;
-  #heaviest: readonly Heavy[] = [];
+  #heaviest: readonly HeavyName[] = [];
   #shed: readonly string[] = [];
   readonly #shedNow = new Set<string>();
 

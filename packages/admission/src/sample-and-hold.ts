@@ -5,7 +5,7 @@
  */
 import type { Prng } from "@stamp/base";
 
-export interface Heavy {
+export interface HeavyName {
   readonly name: string;
   /** Share of the requests of the interval. */
   readonly share: number;
@@ -40,7 +40,7 @@ export class SampleAndHold {
   }
 
   /** Ends the interval: those of at least this share of it, the heaviest first. */
-  turn(shareMin: number): readonly Heavy[] {
+  turn(shareMin: number): readonly HeavyName[] {
     const heavy = [...this.#held]
       .map(([name, count]) => ({ name, share: Math.min(1, count / Math.max(1, this.#seen)) }))
       .filter(({ share }) => share >= shareMin)

@@ -60,5 +60,5 @@ export { allLabelled, counter, gauge, histogram, inside, type Labels, type Metri
 export { OrderedIds } from "./ordered-ids.ts";
 export { Prng } from "./prng.ts";
 export { allRules, type RuleName, type Rules, rulesWithout } from "./rules.ts";
-export { Bell } from "./waiting/bell.ts";
+export { WakeUp } from "./waiting/bell.ts";
 export { JoinedWork, WorkInTurn } from "./waiting/shared-work.ts";

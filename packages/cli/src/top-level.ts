@@ -48,14 +48,14 @@ const words = {
   "man-page": "the manual page of all commands",
 } as const;
 
-export type Word = keyof typeof words;
-export const topLevelWords = Object.keys(words) as Word[];
+export type CommandWord = keyof typeof words;
+export const topLevelWords = Object.keys(words) as CommandWord[];
 
 const up = async (): Promise<Add> => (await import("./cluster/up.ts")).addUp;
 const shell = async (): Promise<Add> => (await import("./shell/shell-commands.ts")).addShellCommands;
 const node = async (): Promise<Add> => (await import("./nodes/node-commands.ts")).addNode;
 
-const modules: Readonly<Record<Word, () => Promise<Add>>> = {
+const modules: Readonly<Record<CommandWord, () => Promise<Add>>> = {
   up,
   down: up,
   reset: up,
@@ -97,7 +97,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
 };
 
 /** Adds the command of a first word to the program, with its description. */
-export const topLevel = (program: Command, word: Word): Command => program.command(word).description(words[word]);
+export const topLevel = (program: Command, word: CommandWord): Command => program.command(word).description(words[word]);
 
 /**
  * Adds every first word to the program: with its options and subcommands if `args` ask for it, else only with its
@@ -106,7 +106,7 @@ export const topLevel = (program: Command, word: Word): Command => program.comma
 export async function addWords(program: Command, args: readonly string[]): Promise<void> {
   const [first, second] = args.filter((each) => !each.startsWith("-"));
   const asked = first === "help" ? second : first;
-  const add = topLevelWords.includes(asked as Word) ? await modules[asked as Word]() : undefined;
+  const add = topLevelWords.includes(asked as CommandWord) ? await modules[asked as CommandWord]() : undefined;
   add?.(program);
   const added = new Set(program.commands.map((each) => each.name()));
   for (const word of topLevelWords) if (!added.has(word)) topLevel(program, word);

@@ -46,4 +46,4 @@ export { Supervisor } from "./supervise/supervisor.ts";
 export { olderKey } from "./topology/addresses.ts";
 export { missingPeer, operatorName, peerFilesOf, peerFolder } from "./topology/peer-files.ts";
 export { processesOf, readTopology, type Topology } from "./topology/topology.ts";
-export { type Listed, StampInspector, type StampView } from "./view.ts";
+export { type ListedPart, StampInspector, type StampView } from "./view.ts";

@@ -27,7 +27,7 @@ const changeTimeoutMs = 15_000;
 const askAgainMs = 200;
 const pageLimit = 1_000;
 
-export interface Listed<T> {
+export interface ListedPart<T> {
   readonly items: readonly T[];
   /** True if there are others behind the last. */
   readonly more: boolean;
@@ -76,7 +76,7 @@ export class StampInspector {
   }
 
   /** Returns at most 1,000 streams in the order of their names. */
-  async streamPage(prefix: string, after = "", limit = pageLimit): Promise<Listed<StreamInfo>> {
+  async streamPage(prefix: string, after = "", limit = pageLimit): Promise<ListedPart<StreamInfo>> {
     const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
     const page = answered("stream manager", await client.listStreams({ prefix, after, limit }, { timeoutMs: callTimeoutMs }));
     return { items: page.streams, more: page.more };
@@ -92,7 +92,7 @@ export class StampInspector {
   }
 
   /** Returns at most 1,000 extents in the order of their ids. */
-  async extentPage(afterExtentId = 0n, limit = pageLimit): Promise<Listed<ExtentInfo>> {
+  async extentPage(afterExtentId = 0n, limit = pageLimit): Promise<ListedPart<ExtentInfo>> {
     const client = this.#transport.client(await this.leader("stream-manager"), StreamManager);
     const page = answered("stream manager", await client.listExtents({ afterExtentId, limit }, { timeoutMs: callTimeoutMs }));
     return { items: page.extents, more: page.more };
@@ -206,7 +206,7 @@ function answered<T>(who: string, outcome: Outcome<T>): T {
 }
 
 /** Returns every page behind the last one: each begins after the last item of that, so it ends. */
-async function all<T>(next: (last: T | undefined) => Promise<Listed<T>>): Promise<T[]> {
+async function all<T>(next: (last: T | undefined) => Promise<ListedPart<T>>): Promise<T[]> {
   const found: T[] = [];
   for (;;) {
     const { items, more } = await next(found.at(-1));

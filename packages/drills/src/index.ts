@@ -6,7 +6,7 @@
 export { BlobClient, type BlobResult } from "./blob-client.ts";
 export { CheckingClient, contentOf } from "./checking-client.ts";
 export { attachCompose } from "./compose/compose-target.ts";
-export type { Act, ActOutcome } from "./damage/hand.ts";
+export type { ActOutcome, DamageAct } from "./damage/hand.ts";
 export { copyOfAllMetadata } from "./damage/metadata-copies.ts";
 export type { Drill } from "./drill.ts";
 export { DrillError } from "./drill-error.ts";

@@ -20,7 +20,7 @@ import {
 } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
 import type { GrpcTransport } from "@stamp/ports-node";
-import { type Act, type ActOutcome, actOn } from "./damage/hand.ts";
+import { type ActOutcome, actOn, type DamageAct } from "./damage/hand.ts";
 import { DrillError } from "./drill-error.ts";
 
 export interface DrillTarget {
@@ -33,15 +33,15 @@ export interface DrillTarget {
   status(): Promise<ClusterStatus>;
   ask(request: ControlRequest): Promise<ClusterStatus>;
   /** Does something to the files of a process as a person would: while it runs, or while it is held. */
-  hand(name: string, act: Act): Promise<ActOutcome>;
+  hand(name: string, act: DamageAct): Promise<ActOutcome>;
   /** Containers that the drill starts beside the processes; undefined: the processes are on this machine. */
-  readonly beside?: Beside;
+  readonly beside?: DrillContainers;
   /** Returns the resident memory of a process, in MiB; 0 while it is down. */
   residentMebibytes(name: string): Promise<number>;
   close(): Promise<void>;
 }
 
-export interface Beside {
+export interface DrillContainers {
   /** Where a container on the network of the processes reaches the Blob service of the front-end. */
   readonly blob: { readonly host: string; readonly port: number };
   /** Returns the command that runs a program of the image with one argument in a container, which has an address of its own. */

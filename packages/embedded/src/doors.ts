@@ -2,7 +2,7 @@
 import type { FrontEndRole } from "@stamp/front-end";
 import type { HttpBody, HttpHandler, HttpRequest, HttpResponse, Logger } from "@stamp/ports";
 import { type HttpListener, serveHttp } from "@stamp/ports-node";
-import { EndedError, type Life } from "./life/life.ts";
+import { EndedError, type RoleLife } from "./life/life.ts";
 
 /** Services that have a door. */
 export const services = ["blob", "queue", "table", "file", "dfs"] as const;
@@ -10,7 +10,7 @@ export type ServiceName = (typeof services)[number];
 
 export interface BehindDoors {
   readonly frontEnd: FrontEndRole;
-  readonly life: Life;
+  readonly life: RoleLife;
 }
 
 export interface DoorsOptions {
@@ -89,7 +89,7 @@ export class Doors {
 }
 
 /** Returns the body until its role ends; then the client sees a broken connection. */
-function livedBody(body: HttpBody, life: Life): HttpBody {
+function livedBody(body: HttpBody, life: RoleLife): HttpBody {
   const taken = body.taken?.bind(body);
   return { ...life.eachOutside(() => body), ...(taken === undefined ? {} : { taken }) };
 }

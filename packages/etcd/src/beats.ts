@@ -49,7 +49,7 @@ export interface BeatingSession {
   readonly ended: AbortSignal;
 }
 
-export type Beaten = "elected" | "deposed";
+export type BeatResult = "elected" | "deposed";
 
 /** Beats of one election, by the process that was elected. */
 export class Beats {
@@ -86,7 +86,7 @@ export class Beats {
   }
 
   /** Beats until etcd has answered; tells whether this process was still elected. Throws FailureError if etcd refuses it for what it is. */
-  async beat(): Promise<Beaten> {
+  async beat(): Promise<BeatResult> {
     const { client, createRevision, ended, keys } = this.#session;
     const isElected = createdAt(keys.active, createRevision);
     for (let tries = 0; ; tries++) {
@@ -117,7 +117,7 @@ export class Beats {
   }
 
   /** Removes keys: etcd without room takes no values, not even in an untaken branch, but removals. Undefined: no answer. */
-  async #remove(isElected: ReturnType<typeof createdAt>): Promise<Beaten | undefined> {
+  async #remove(isElected: ReturnType<typeof createdAt>): Promise<BeatResult | undefined> {
     const { client, ended } = this.#session;
     const request = { compare: [isElected], success: [remove(this.#key)], failure: [] };
     const answer = await client.once(({ kv }, options) => kv.txn(request, options));
@@ -145,7 +145,7 @@ const foundIn = (response: Response | undefined): Found["kvs"][number] | undefin
 const createRevisionIn = (response: Response | undefined): bigint | undefined => foundIn(response)?.createRevision;
 
 /** State of election, beat and batch as a standby saw them. */
-export interface Sight {
+export interface StandbySight {
   readonly attempt: string;
   /** Create revision of the election key. */
   readonly createRevision: bigint;
@@ -159,7 +159,7 @@ export interface Sight {
 }
 
 /** Key of the store that a standby reads with each look at the active process. */
-export interface Watched {
+export interface WatchedKey {
   /** Key in the store, without the prefix of the store's keys. */
   readonly key: Uint8Array;
   /** Called with the key's value after each look; undefined: there is none. */
@@ -171,9 +171,9 @@ export async function look(
   client: EtcdClient,
   keys: EtcdKeys,
   attempt: string,
-  before: Sight | undefined,
-  watched: Watched | undefined,
-): Promise<Outcome<Sight | undefined>> {
+  before: StandbySight | undefined,
+  watched: WatchedKey | undefined,
+): Promise<Outcome<StandbySight | undefined>> {
   const more = watched === undefined ? [] : [read(keys.stored(watched.key))];
   const request = { compare: [], success: [read(keys.active), read(keys.beat(attempt)), read(keys.batch), ...more], failure: [] };
   const answer = await client.once(({ kv }, options) => kv.txn(request, options));
@@ -183,7 +183,8 @@ export async function look(
   const revision = answer.value.header?.revision ?? 0n;
   if (active === undefined) return ok(before?.attempt === attempt ? before : undefined);
   const everyMs = beat && everyMsOf(beat.value);
-  if (beat === undefined || everyMs === undefined || beat.createRevision !== active.createRevision) return ok<Sight | undefined>(undefined);
+  if (beat === undefined || everyMs === undefined || beat.createRevision !== active.createRevision)
+    return ok<StandbySight | undefined>(undefined);
   const seen = {
     ...{ attempt, createRevision: active.createRevision, beatRevision: beat.modRevision, batchRevision: batch?.modRevision ?? 0n },
     ...{ everyMs, revision },
@@ -197,7 +198,7 @@ export async function look(
 }
 
 /** Removes the election key of a process that was seen, unless it has beaten or written since, also if a beat is on its way to etcd before this. */
-export async function removeSilent(client: EtcdClient, keys: EtcdKeys, sight: Sight): Promise<void> {
+export async function removeSilent(client: EtcdClient, keys: EtcdKeys, sight: StandbySight): Promise<void> {
   const compare = [
     createdAt(keys.active, sight.createRevision),
     modifiedAt(keys.beat(sight.attempt), sight.beatRevision),
@@ -212,7 +213,7 @@ export async function removeSilent(client: EtcdClient, keys: EtcdKeys, sight: Si
  */
 export async function lastJudgedMs(
   session: BeatingSession,
-  sight: Sight,
+  sight: StandbySight,
   othersElected: boolean,
   rules: Rules,
 ): Promise<number | undefined> {

@@ -14,7 +14,7 @@
 import { equalBytes, FailureError, fromUtf8, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import { type Address, Leadership, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
-import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type Sight, type Watched } from "./beats.ts";
+import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type StandbySight, type WatchedKey } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
 import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
@@ -26,7 +26,7 @@ export interface ElectionOptions {
   readonly address: () => Address;
   /** Time to live of the etcd lease, in seconds. */
   readonly ttlSeconds: number;
-  readonly watched?: Watched;
+  readonly watched?: WatchedKey;
 }
 
 const revokeTimeoutMs = 500;
@@ -45,7 +45,7 @@ export class Election {
   readonly #options: ElectionOptions;
   readonly #rules: Rules;
   #holder: Candidate | undefined;
-  #sight: Sight | undefined;
+  #sight: StandbySight | undefined;
 
   constructor(client: EtcdClient, options: ElectionOptions, rules: Rules) {
     this.#client = client;
@@ -142,7 +142,7 @@ export class Election {
   }
 
   /** True unless etcd tells that nobody was elected between the one that was seen and this process. A release without beats may have been. */
-  async #othersElected(sight: Sight, createRevision: bigint): Promise<boolean> {
+  async #othersElected(sight: StandbySight, createRevision: bigint): Promise<boolean> {
     const done = new AbortController();
     try {
       for await (const { canceled, events } of this.#watch(sight.revision + 1n, attemptTimeoutMs, done.signal)) {

@@ -3,7 +3,7 @@
  * own protos over the Transport port. The caller owes: conditions on the election in every transaction
  * (docs/decisions/0520-lock-services-over-etcd.md).
  */
-export type { Watched } from "./beats.ts";
+export type { WatchedKey } from "./beats.ts";
 export { keepCompact } from "./compaction.ts";
 export { Election, Session } from "./election.ts";
 export { EtcdClient } from "./etcd-client.ts";

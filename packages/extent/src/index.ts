@@ -85,7 +85,7 @@ export {
   segmentRecordsOffset,
 } from "./journal/journal-segment.ts";
 export { type FoundSegment, planSegments } from "./journal/journal-segments.ts";
-export { type Pointed, PointedData } from "./journal/pointed-data.ts";
+export { type PointedBytes, PointedData } from "./journal/pointed-data.ts";
 export { type ObeyedTerm, Replay, type ReplayEffect } from "./journal/replay.ts";
 export { PrimaryWindow, type WindowEffects } from "./replica/primary-window.ts";
 export { Replica } from "./replica/replica.ts";

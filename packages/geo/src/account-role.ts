@@ -122,7 +122,7 @@ export interface RoleFacts {
   readonly acknowledged: GeoPoint;
 }
 
-export interface Obeyed {
+export interface ObeyedRole {
   /** Row to be made durable before the command is answered. */
   readonly row: AccountRole;
   /** True if the row changed; false: the command was obeyed before. */
@@ -144,7 +144,7 @@ const rolesBehind: Readonly<Record<RoleCommand["kind"], readonly GeoRole[]>> = {
 };
 
 /** Obeys a command of the location service. `row`: undefined if this stamp has never heard of the account. */
-export function obey(row: AccountRole | undefined, command: RoleCommand, facts: RoleFacts, rules: Rules): Outcome<Obeyed> {
+export function obey(row: AccountRole | undefined, command: RoleCommand, facts: RoleFacts, rules: Rules): Outcome<ObeyedRole> {
   const order: CommandOrder = { operation: command.operation, phase: commandPhases[command.kind] };
   if (row === undefined) return begin(command, order);
   if (isStale(row, order, rules)) {
@@ -163,7 +163,7 @@ function isStale(row: AccountRole, order: CommandOrder, rules: Rules): boolean {
   return order.operation < operation || (order.operation === operation && order.phase < phase);
 }
 
-function begin(command: RoleCommand, obeyed: CommandOrder): Outcome<Obeyed> {
+function begin(command: RoleCommand, obeyed: CommandOrder): Outcome<ObeyedRole> {
   const { operation } = command;
   if (command.kind === "create") return ok({ row: { role: "primary", epoch: operation, obeyed }, changed: true });
   if (command.kind === "follow") return ok({ row: followed(command, obeyed), changed: true });
@@ -193,9 +193,9 @@ const followed = (command: Extract<RoleCommand, { kind: "follow" }>, obeyed: Com
  */
 export const roleWithoutRow: AccountRole = { role: "primary", epoch: 1, obeyed: { operation: 1, phase: 0 } };
 
-function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, facts: RoleFacts, rules: Rules): Outcome<Obeyed> {
+function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, facts: RoleFacts, rules: Rules): Outcome<ObeyedRole> {
   const { role, epoch } = row;
-  const to = (next: AccountRole): Outcome<Obeyed> => ok({ row: next, changed: true });
+  const to = (next: AccountRole): Outcome<ObeyedRole> => ok({ row: next, changed: true });
   const takesPart = role === "primary" || role === "drained";
   switch (command.kind) {
     case "create":

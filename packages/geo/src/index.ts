@@ -13,7 +13,7 @@ export {
   copyTermMs,
   type GeoPoint,
   type GeoRole,
-  type Obeyed,
+  type ObeyedRole,
   obey,
   type RangePoint,
   type RoleCommand,

@@ -8,5 +8,5 @@ export { type Answer, answerOfCode, answerOfStatus, type BlobCondition, type Blo
 export { BlobHistory, contentOf, writeOf } from "./object-history.ts";
 export { QueueClients } from "./queue-clients.ts";
 export type { QueueAnswer, QueueDoor, ToldMessage } from "./queue-door.ts";
-export { BrokenPromise, type Stage, until } from "./stage.ts";
+export { BrokenPromise, type HistoryStage, until } from "./stage.ts";
 export { blobOfEntity, entityCount, partitionKeyOf, partsOf, wholeOf } from "./transaction-parts.ts";

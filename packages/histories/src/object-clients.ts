@@ -6,7 +6,7 @@ import type { Prng } from "@stamp/base";
 import type { BlobAnswer, BlobCall, BlobCondition as Condition } from "@stamp/linearizability";
 import type { Answer, BlobDoor } from "./object-door.ts";
 import { BlobHistory, contentOf, isBlobAnswer, writeOf } from "./object-history.ts";
-import type { Stage } from "./stage.ts";
+import type { HistoryStage } from "./stage.ts";
 import { BrokenPromise, until } from "./stage.ts";
 
 export interface ObjectClientsOptions {
@@ -25,13 +25,13 @@ export interface ObjectClientsOptions {
 /** Several clients of the same few names, with all their observations. */
 export class ObjectClients {
   readonly history: BlobHistory;
-  readonly #stage: Stage;
+  readonly #stage: HistoryStage;
   readonly #names: ReadonlyMap<string, readonly string[]>;
   readonly #options: ObjectClientsOptions;
   readonly #etags = new Map<string, string>();
   #writeNext = 1;
 
-  constructor(stage: Stage, names: ReadonlyMap<string, readonly string[]>, options: ObjectClientsOptions) {
+  constructor(stage: HistoryStage, names: ReadonlyMap<string, readonly string[]>, options: ObjectClientsOptions) {
     this.#stage = stage;
     this.#names = names;
     this.#options = options;

@@ -5,7 +5,7 @@
 import type { Prng } from "@stamp/base";
 import type { QueueAnswer, QueueDoor, ToldMessage } from "./queue-door.ts";
 import { QueueJudge } from "./queue-judge.ts";
-import type { Stage } from "./stage.ts";
+import type { HistoryStage } from "./stage.ts";
 import { BrokenPromise, until } from "./stage.ts";
 
 /** Bound of the messages that a client keeps for a while after taking them. */
@@ -20,14 +20,14 @@ interface Held extends ToldMessage {
 
 /** Several clients of the same few queues, with the judges of all of them. */
 export class QueueClients {
-  readonly #stage: Stage;
+  readonly #stage: HistoryStage;
   readonly #queues: readonly string[];
   readonly #pauseMaxMs: number;
   readonly #judges: ReadonlyMap<string, QueueJudge>;
   #textNext = 1;
 
   /** `pauseMaxMs`: longest pause between two operations of a client. */
-  constructor(stage: Stage, queues: readonly string[], pauseMaxMs: number) {
+  constructor(stage: HistoryStage, queues: readonly string[], pauseMaxMs: number) {
     this.#stage = stage;
     this.#queues = queues;
     this.#pauseMaxMs = pauseMaxMs;

@@ -5,7 +5,7 @@ export class BrokenPromise extends Error {
   override readonly name = "BrokenPromise";
 }
 
-export interface Stage {
+export interface HistoryStage {
   /** Reads the one monotonic clock of all clients, in milliseconds. */
   readonly nowMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
@@ -15,7 +15,7 @@ export interface Stage {
 
 /** Repeats an attempt until it is done. Throws BrokenPromise if it is not within `withinMs`. */
 export async function until(
-  stage: Stage,
+  stage: HistoryStage,
   what: string,
   { withinMs, pauseMs }: { readonly withinMs: number; readonly pauseMs: number },
   attempt: () => Promise<boolean>,

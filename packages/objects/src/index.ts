@@ -62,7 +62,7 @@ export { planOf } from "./operations/planning.ts";
 export { lockKeysOf } from "./operations/routing.ts";
 export type { Route } from "./operations/row.ts";
 export { goesOverRanges, inlineBytesOf, isPipelined, isRead, type Routable, routeOf } from "./operations/rows.ts";
-export { type Belonging, belongingOf } from "./parents.ts";
+export { belongingOf, type RowParent } from "./parents.ts";
 export {
   type Decision,
   type MayWrite,
@@ -152,7 +152,7 @@ export { tableOperations } from "./tables/operations.ts";
 export { packRows, unpackEntities } from "./tables/packed-entities.ts";
 export { PackedEntities } from "./tables/packed-reader.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
-export { containerOfWhere, parseWhere, type Where } from "./tags/where.ts";
+export { containerOfWhere, parseWhere, type TagFilter } from "./tags/where.ts";
 export { addressOfPlace, placeOfAddress } from "./tree/in-tree.ts";
 export type { Step, StepAnswer, TreePlace, TreeStep } from "./tree/operation.ts";
 export { planOfStep, type StepContext, type StepDecision } from "./tree/step.ts";

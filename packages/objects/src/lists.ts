@@ -9,7 +9,7 @@ export const pageSize = (maxResults: number): number => (maxResults < 1 ? listPa
 
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) >= 0 ? a : b);
 
-export interface Span {
+export interface ListSpan {
   readonly low: Uint8Array;
   readonly high: Uint8Array;
   /** True if the listing goes on behind the range that is asked. */
@@ -17,7 +17,7 @@ export interface Span {
 }
 
 /** Returns the part from `low` to `high` that this range can answer. */
-export function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): Span {
+export function spanOf(context: PlanContext, low: Uint8Array, high: Uint8Array): ListSpan {
   const { range } = context;
   const cut = range.high.length > 0 && compareBytes(range.high, high) < 0;
   return { low: later(low, range.low), high: cut ? range.high : high, cut };

@@ -8,7 +8,7 @@ export const parentKind = 0;
 export const insideKind = 1;
 
 /** The container, table or queue that a row belongs to. */
-export interface Belonging {
+export interface RowParent {
   readonly account: string;
   readonly name: string;
   /** True for an object inside of a container; false for the container's own row. */
@@ -16,7 +16,7 @@ export interface Belonging {
 }
 
 /** Returns the container, table or queue that the row with this key belongs to; undefined for rows of other kinds and tables. */
-export function belongingOf(key: Uint8Array): Belonging | undefined {
+export function belongingOf(key: Uint8Array): RowParent | undefined {
   const components = decodeKey(key, 2);
   if (!components.ok) return undefined;
   const [[account] = [], [kind, name] = []] = components.value;

@@ -4,7 +4,7 @@
  */
 import { emptyBytes, type Failed, fromHex, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { decodeKey, decodeRow, encodeKey, encodeRow, isObjectTable, type Property, type PropertyType } from "@stamp/objects";
-import type { Child, Range, Reshape } from "./range.ts";
+import type { ChildRange, Range, Reshape } from "./range.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 
@@ -71,16 +71,20 @@ function decodeReshape(text: string): Reshape | undefined {
   } catch {
     return undefined;
   }
-  const children = Array.isArray(raw.children) ? (raw.children as Child[]) : [];
+  const children = Array.isArray(raw.children) ? (raw.children as ChildRange[]) : [];
   const named = children.every((child) => typeof child?.rangeId === "string" && Number.isSafeInteger(child.ownerEpoch));
   if (!named) return undefined;
   if (raw.kind === "split" && typeof raw.at === "string" && children.length === 2) {
     const at = fromHex(raw.at);
-    return at && { kind: "split", at, children: children as unknown as readonly [Child, Child] };
+    return at && { kind: "split", at, children: children as unknown as readonly [ChildRange, ChildRange] };
   }
   const parents = Array.isArray(raw.parents) ? (raw.parents as string[]) : [];
   if (raw.kind !== "merge" || children.length !== 1 || parents.length !== 2) return undefined;
-  return { kind: "merge", parents: parents as unknown as readonly [string, string], children: children as unknown as readonly [Child] };
+  return {
+    kind: "merge",
+    parents: parents as unknown as readonly [string, string],
+    children: children as unknown as readonly [ChildRange],
+  };
 }
 
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `partition map row: ${what}`);

@@ -11,15 +11,15 @@ export interface RangeStreams {
 }
 
 /** A range that is to come: its streams are named after its id, and created with its owner epoch. */
-export interface Child {
+export interface ChildRange {
   readonly rangeId: string;
   readonly ownerEpoch: number;
 }
 
 export type Reshape =
-  | { readonly kind: "split"; readonly at: Uint8Array; readonly children: readonly [Child, Child] }
+  | { readonly kind: "split"; readonly at: Uint8Array; readonly children: readonly [ChildRange, ChildRange] }
   /** Merge: both parents' rows hold this record; `parents` in the order of keys. */
-  | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [Child] };
+  | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [ChildRange] };
 
 export interface Range {
   readonly rangeId: string;

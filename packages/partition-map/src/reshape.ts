@@ -12,11 +12,11 @@
 
 import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { partitionStart } from "@stamp/objects";
-import type { Child, Reshape } from "./range.ts";
+import type { ChildRange, Reshape } from "./range.ts";
 import { holdsKey, type Range, streamsOf } from "./range.ts";
 
 /** Returns a child of a split or merge. Its id names its first owner epoch, which no other range has. */
-export const childOf = (table: Range["table"], ownerEpoch: number): Child => ({
+export const childOf = (table: Range["table"], ownerEpoch: number): ChildRange => ({
   rangeId: `${table.toLowerCase()}-e${ownerEpoch}`,
   ownerEpoch,
 });

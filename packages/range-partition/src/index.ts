@@ -27,7 +27,7 @@ export type { RowScan } from "./tables.ts";
 export type {
   Cursor,
   DataExtent,
-  Decided,
+  DecidedWrites,
   PartitionLimits,
   PartitionOptions,
   PartitionStats,

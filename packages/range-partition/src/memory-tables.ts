@@ -3,21 +3,21 @@
  * which is being written out.
  */
 import { type LogPlace, MemoryTable } from "@stamp/lsm";
-import type { Frozen } from "./checkpoint/maintenance.ts";
-import type { Committed } from "./commit/group-commit.ts";
-import type { Replayed } from "./load/load.ts";
+import type { FrozenTable } from "./checkpoint/maintenance.ts";
+import type { CommittedGroup } from "./commit/group-commit.ts";
+import type { ReplayedLog } from "./load/load.ts";
 import type { PartitionLimits } from "./types.ts";
 
 export class MemoryTables {
   readonly #limits: Pick<Required<PartitionLimits>, "memoryTableBytesMax" | "logBytesMax">;
   #active: MemoryTable;
-  #frozen: Frozen | undefined;
+  #frozen: FrozenTable | undefined;
   #lastSequence: number;
   #activeLogBytes: number;
   #logEnd: LogPlace;
 
   /** `logEnd`: last extent of the log when it was found. */
-  constructor(limits: Required<PartitionLimits>, { table, lastSequence, logBytes }: Replayed, logEnd: LogPlace) {
+  constructor(limits: Required<PartitionLimits>, { table, lastSequence, logBytes }: ReplayedLog, logEnd: LogPlace) {
     this.#limits = limits;
     this.#active = table;
     this.#lastSequence = lastSequence;
@@ -29,7 +29,7 @@ export class MemoryTables {
     return this.#active;
   }
 
-  get frozen(): Frozen | undefined {
+  get frozen(): FrozenTable | undefined {
     return this.#frozen;
   }
 
@@ -67,7 +67,7 @@ export class MemoryTables {
   }
 
   /** Takes commits that are durable in the log. Returns the bytes of their keys and values. */
-  apply({ firstSequence, transactions, place, bytes }: Committed): number {
+  apply({ firstSequence, transactions, place, bytes }: CommittedGroup): number {
     let rowBytes = 0;
     for (const [i, writes] of transactions.entries()) {
       for (const write of writes) {
@@ -85,8 +85,8 @@ export class MemoryTables {
   }
 
   /** Freezes the active table; commits go to a new one. */
-  freeze(lastTicket: number): Frozen {
-    const frozen: Frozen = { table: this.#active, lastSequence: this.#lastSequence, logStart: this.#logEnd, lastTicket };
+  freeze(lastTicket: number): FrozenTable {
+    const frozen: FrozenTable = { table: this.#active, lastSequence: this.#lastSequence, logStart: this.#logEnd, lastTicket };
     this.#frozen = frozen;
     this.#active = new MemoryTable();
     this.#activeLogBytes = 0;

@@ -17,22 +17,22 @@ import { MemoryBudget } from "./cache/memory-budget.ts";
 import { evenKeySamples, type Storage } from "./checkpoint/checkpoint-reader.ts";
 import { Maintenance } from "./checkpoint/maintenance.ts";
 import { Upkeep } from "./checkpoint/upkeep.ts";
-import { type Committed, GroupCommit } from "./commit/group-commit.ts";
+import { type CommittedGroup, GroupCommit } from "./commit/group-commit.ts";
 import { Transactions } from "./commit/transactions.ts";
 import { LogFollowers } from "./followers/log-followers.ts";
 import { Departure } from "./handoff/departure.ts";
 import type { HandedOver } from "./handoff/hand-over.ts";
 import { inheritPartition } from "./handoff/inherit.ts";
-import type { Left } from "./handoff/leave.ts";
+import type { LeftPartition } from "./handoff/leave.ts";
 import { limitDefaults } from "./limits.ts";
-import { type Loaded, loadPartition, type PartitionStreams } from "./load/load.ts";
+import { type LoadedPartition, loadPartition, type PartitionStreams } from "./load/load.ts";
 import { MemoryTables } from "./memory-tables.ts";
 import type { ScanRange } from "./scan-range.ts";
 import { ShippedFences } from "./shipping/shipped-fences.ts";
 import { getVersion, memorySamples, RowScan, type TableView } from "./tables.ts";
 import type {
   DataExtent,
-  Decided,
+  DecidedWrites,
   PartitionLimits,
   PartitionOptions,
   PartitionStats,
@@ -88,7 +88,7 @@ export class RangePartition {
     client: StreamClient,
     options: PartitionOptions,
     parents: readonly RangePartition[],
-    left: Left,
+    left: LeftPartition,
     handed: HandedOver,
   ): Promise<RangePartition | undefined> {
     const limits = { ...limitDefaults, ...options.limits };
@@ -100,7 +100,7 @@ export class RangePartition {
     return partition;
   }
 
-  private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: Loaded) {
+  private constructor(world: World, options: PartitionOptions, limits: Required<PartitionLimits>, loaded: LoadedPartition) {
     const { replayed, streams } = loaded;
     this.rangeId = options.rangeId;
     this.#world = world;
@@ -261,7 +261,7 @@ export class RangePartition {
    */
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
-    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    decide: (transaction: Transaction) => Promise<DecidedWrites<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>> {
     return this.#transactions.run(lockKey, decide, options);
@@ -403,7 +403,7 @@ export class RangePartition {
     return compareBytes(key, lowKey) >= 0 && (highKey.length === 0 || compareBytes(key, highKey) < 0);
   }
 
-  #apply(committed: Committed): void {
+  #apply(committed: CommittedGroup): void {
     this.#storage.figures.add("rowBytesAccepted", this.#tables.apply(committed));
     const { firstSequence, transactions, place } = committed;
     const end = place && this.#tables.logEnd;

@@ -39,7 +39,7 @@ export interface Transaction {
   ownsPlace(place: Place): boolean;
 }
 
-export interface Decided<T> {
+export interface DecidedWrites<T> {
   /** Atomic. All keys inside the partition's range; later ones of the same key win. Owned by the partition from here on. */
   readonly writes: readonly RowWrite[];
   readonly result: T;

@@ -4,7 +4,7 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { Bell, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
+import { type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, WakeUp } from "@stamp/base";
 import { causedBy, jittered, sleep, type Timer, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendBlocks } from "./append-blocks.ts";
@@ -49,13 +49,13 @@ export class OwnedStream {
   /** Nodes that the last extent failed on. */
   #avoid: readonly string[] = [];
   #onFenced: (why: string) => void = () => {};
-  readonly #idle = new Bell();
-  readonly #quiet = new Bell();
-  readonly #steady = new Bell();
+  readonly #idle = new WakeUp();
+  readonly #quiet = new WakeUp();
+  readonly #steady = new WakeUp();
   #closing = false;
   /** End of a stream that was closed or cut. */
   #endsAt: WindowEnd | undefined;
-  readonly #opened = new Bell();
+  readonly #opened = new WakeUp();
   /** Number of extents in a row that failed before they acknowledged anything. */
   #emptyExtents = 0;
   /** Time at which the primary first refused for want of room, with nothing acknowledged since. */

@@ -6,7 +6,7 @@ import { assert, FailureError, type Prng, type Rules } from "@stamp/base";
 import { DiskError, type World } from "@stamp/ports";
 import type { EventLog } from "./kernel/event-log.ts";
 import type { Failpoints } from "./kernel/failpoints.ts";
-import { Incarnation, type RoleFactory, type Scheduler, type SimProcess, type Struck } from "./kernel/process.ts";
+import { type FailpointEffect, Incarnation, type RoleFactory, type Scheduler, type SimProcess } from "./kernel/process.ts";
 import { type CrashOptions, SimulationError, type SimulationOptions } from "./options.ts";
 import { SimClock } from "./ports/clock.ts";
 import { digest } from "./ports/digest.ts";
@@ -215,7 +215,7 @@ export class Processes {
   }
 
   /** Asks the seed whether it strikes the process at this point, and carries out what concerns the whole process. */
-  failpoint(incarnation: Incarnation, name: string): Struck | undefined {
+  failpoint(incarnation: Incarnation, name: string): FailpointEffect | undefined {
     const { failpoints, network } = this.#kernel;
     const action = failpoints.at(name);
     if (action === undefined) return undefined;

@@ -34,7 +34,7 @@ import { MetadataCopies, type MetadataCopyFacts, metadataCopiesFolder } from "./
 import { extentNodeMetrics } from "./metrics.ts";
 import { Node } from "./node.ts";
 import { extentNodeFormats, refuseNewerDisk } from "./recovery/newer-formats.ts";
-import { type Recovered, recover } from "./recovery/recovery.ts";
+import { type RecoveredNode, recover } from "./recovery/recovery.ts";
 import { Scrubber } from "./repair/scrubber.ts";
 import { Reporter } from "./reporter.ts";
 import { extentFragmentHandlers, extentNodeHandlers } from "./server.ts";
@@ -74,7 +74,7 @@ interface RecoveredDisk {
   readonly queue: DiskQueue;
   readonly fragments: FragmentFiles;
   readonly begun: JournalBegun;
-  readonly recovered: Recovered;
+  readonly recovered: RecoveredNode;
   /** True if the disk may have lost the SM term that it obeyed. */
   readonly forgetful: boolean;
 }

@@ -79,7 +79,7 @@ import { type CallLimits, Router } from "./routing/router.ts";
 import { treesOf } from "./trees/handles.ts";
 
 /** Adapters that reach beyond the stamp. Without them there are no bearers, and no sources of copies elsewhere. */
-export interface Outside {
+export interface OutsideAdapters {
   /** Makes the verifier of the configured issuer's tokens. */
   readonly issuerOf?: IssuerOf;
   readonly http?: HttpClient;
@@ -184,7 +184,7 @@ export class FrontEndRole implements Role {
   #init: InitDoor | undefined;
   readonly #level: LevelWatch;
 
-  constructor(world: World, config: FrontEndConfig, outside: Outside = {}) {
+  constructor(world: World, config: FrontEndConfig, outside: OutsideAdapters = {}) {
     const tokens = tokensOf(world, config, outside.issuerOf);
     this.#world = world;
     this.#namelessPeers = new NamelessPeers(world.clock);

@@ -10,10 +10,10 @@ import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
 import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store/store.ts";
-import { Waits } from "./waits.ts";
+import { WaitingQuestions } from "./waits.ts";
 
 /** Parts of the service that a request may use in its turn. */
-export interface Turn {
+export interface CommitTurn {
   readonly leases: LeaseTable;
   /** Reason why nothing may be written; undefined: it may. */
   readonly refusal: Failed | undefined;
@@ -38,7 +38,7 @@ interface Waiting {
   readonly writes: boolean;
   /** Bounds of the rows that the request may write. */
   readonly size: GroupSize;
-  judge(turn: Turn): Promise<void>;
+  judge(turn: CommitTurn): Promise<void>;
   answer(written: Outcome<void>): void;
 }
 
@@ -83,9 +83,9 @@ export class Committer {
   /** Time of one group to be written and synced. */
   readonly wrote: Histogram;
   /** Questions that wait for a grant or recorded end of a lease, by its name. */
-  readonly leaseWaits: Waits;
+  readonly leaseWaits: WaitingQuestions;
   /** Questions that wait for a written key. */
-  readonly keyWaits: Waits;
+  readonly keyWaits: WaitingQuestions;
 
   constructor(world: World, store: LockStore, leases: LeaseTable, options: CommitterOptions) {
     this.#world = world;
@@ -93,8 +93,8 @@ export class Committer {
     this.#leases = leases;
     this.#options = options;
     this.wrote = new Histogram(world.clock);
-    this.leaseWaits = new Waits(world.clock);
-    this.keyWaits = new Waits(world.clock);
+    this.leaseWaits = new WaitingQuestions(world.clock);
+    this.keyWaits = new WaitingQuestions(world.clock);
     this.#lastVersion = options.lastVersion;
     this.#changes = new Changes(options.lastVersion, changedKeysMax);
   }
@@ -115,7 +115,7 @@ export class Committer {
   /** Submits a request. `alone`: it reads more than single keys, so it goes first in a group. `writes`: false for a question or renewal. */
   submit<T>(
     deadlineMs: number,
-    work: (turn: Turn) => Promise<Outcome<T>> | Outcome<T>,
+    work: (turn: CommitTurn) => Promise<Outcome<T>> | Outcome<T>,
     {
       alone = false,
       writes = true,
@@ -250,7 +250,7 @@ function answer(judged: readonly Waiting[], written: Outcome<void>): void {
 }
 
 /** Changes of the members of one group; each member sees those of the members before it. */
-class GroupTurn implements Turn {
+class GroupTurn implements CommitTurn {
   readonly leases: LeaseTable;
   readonly refusal: Failed | undefined;
   readonly #world: World;

@@ -7,7 +7,7 @@ import { type CallContext, served } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { LockService } from "@stamp/wire";
 import { grant, keeperOf, lockOf, simOf, write } from "./testing/lock-world.ts";
-import { Waits } from "./waits.ts";
+import { WaitingQuestions } from "./waits.ts";
 
 const heldMs = 2_000;
 const standbyOf = (sim: Simulation, holder: string) => keeperOf(sim, holder, [], 1, { id: holder }, heldMs);
@@ -134,7 +134,7 @@ test("held questions: a reader hears of the next write to its keys at once, and 
 test("waits: a change between a look and the wait is not missed, and the end of the service ends every wait", async () => {
   const sim = new Simulation({ seed: 1 });
   await sim.run(async () => {
-    const waits = new Waits(sim.world("lock").clock);
+    const waits = new WaitingQuestions(sim.world("lock").clock);
     const context = { signal: new AbortController().signal, deadlineMs: Number.POSITIVE_INFINITY } as CallContext;
     const since = waits.changes;
     waits.told("other");
@@ -154,7 +154,7 @@ test("held questions: those that are held when the service ends are answered, an
   const sim = simOf();
   await sim.run(async () => {
     const { clock } = sim.world("waits");
-    const waits = new Waits(clock);
+    const waits = new WaitingQuestions(clock);
     const call = { signal: new AbortController().signal };
     const held = waits.next(() => true, clock.monotonicMs() + 5_000, waits.changes, call);
     const beganMs = sim.nowMs;

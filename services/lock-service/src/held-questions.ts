@@ -5,7 +5,7 @@ import type { CallContext } from "@stamp/ports";
 import type { Committer } from "./committer.ts";
 
 /** The part of an opened store that waits look at. */
-export interface Watched {
+export interface WatchedStore {
   readonly committer: Committer;
   readonly leases: LeaseTable;
   /** Returns monotonic time, in milliseconds. */
@@ -15,7 +15,7 @@ export interface Watched {
 }
 
 /** Resolves when the lease has ended or has another epoch, and after `waitMs` at the latest. */
-export async function leaseNews(store: Watched, name: string, epoch: number, waitMs: number, context: CallContext): Promise<void> {
+export async function leaseNews(store: WatchedStore, name: string, epoch: number, waitMs: number, context: CallContext): Promise<void> {
   const { committer, leases, nowMs } = store;
   const waits = committer.leaseWaits;
   const endMs = waits.endMs(waitMs, context);
@@ -29,10 +29,10 @@ export async function leaseNews(store: Watched, name: string, epoch: number, wai
 }
 
 /** Returns a text for the leases of an answer, which differs after every change of a lease. */
-export const leasesState = ({ committer, instance }: Watched): string => `${instance}/${committer.leaseWaits.changes}`;
+export const leasesState = ({ committer, instance }: WatchedStore): string => `${instance}/${committer.leaseWaits.changes}`;
 
 /** Resolves when a lease with the prefix was granted or has ended since the answer with `state`, and after `waitMs` at the latest. */
-export async function leasesNews(store: Watched, prefix: string, state: string, waitMs: number, context: CallContext): Promise<void> {
+export async function leasesNews(store: WatchedStore, prefix: string, state: string, waitMs: number, context: CallContext): Promise<void> {
   const { committer, leases, nowMs } = store;
   const waits = committer.leaseWaits;
   const endMs = waits.endMs(waitMs, context);
@@ -51,7 +51,13 @@ export async function leasesNews(store: Watched, prefix: string, state: string, 
 }
 
 /** Resolves when a key with the prefix was written by a transaction after `known`, and after `waitMs` at the latest. */
-export async function keyNews({ committer }: Watched, prefix: string, known: number, waitMs: number, context: CallContext): Promise<void> {
+export async function keyNews(
+  { committer }: WatchedStore,
+  prefix: string,
+  known: number,
+  waitMs: number,
+  context: CallContext,
+): Promise<void> {
   const waits = committer.keyWaits;
   const since = waits.changes;
   if (committer.wroteNothingSince(known, prefix))

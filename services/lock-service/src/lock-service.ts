@@ -16,11 +16,11 @@ import type { LockServiceConfig } from "./config.ts";
 import { refuseBesideMember } from "./consensus/member-folder.ts";
 import { refuseHalfRestored } from "./metadata/restore.ts";
 import { lockServiceMetrics } from "./metrics.ts";
-import { Room } from "./room.ts";
+import { DiskRoom } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
 import type { EtcdSecrets } from "./store/etcd-access.ts";
-import { closeOpened, type Opened, openedStore } from "./store/opened-store.ts";
+import { closeOpened, type OpenedStore, openedStore } from "./store/opened-store.ts";
 import { ReplicatedStore } from "./store/replicated-store.ts";
 import { SharedStore } from "./store/shared-store.ts";
 import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store/store.ts";
@@ -29,8 +29,8 @@ export class LockServiceRole implements Role {
   readonly metrics = lockServiceMetrics;
   readonly #world: World;
   readonly #config: LockServiceConfig;
-  readonly #room: Room;
-  #opened: Opened | undefined;
+  readonly #room: DiskRoom;
+  #opened: OpenedStore | undefined;
   #why = "it has not started";
   /** True if the store is there, and is not what was acknowledged last. */
   #damaged = false;
@@ -45,9 +45,9 @@ export class LockServiceRole implements Role {
   constructor(world: World, config: LockServiceConfig, secrets: EtcdSecrets = {}) {
     this.#world = world;
     this.#config = config;
-    this.#room = new Room(world, config.reserveBytes, config.roomLookEveryMs);
+    this.#room = new DiskRoom(world, config.reserveBytes, config.roomLookEveryMs);
     if (config.metadataStore === "leveldb") return;
-    const changed = (opened: Opened | undefined, failure: Failed | undefined): void => {
+    const changed = (opened: OpenedStore | undefined, failure: Failed | undefined): void => {
       this.#opened = opened;
       if (failure !== undefined) this.#refuse(failure);
       else if (opened !== undefined) this.#damaged = false;
@@ -180,7 +180,7 @@ export class LockServiceRole implements Role {
     }
   }
 
-  async #open(): Promise<Outcome<Opened>> {
+  async #open(): Promise<Outcome<OpenedStore>> {
     const found = await LockStore.open(this.#world);
     if (!found.ok) return found;
     return openedStore(this.#world, this.#config, found.value, {

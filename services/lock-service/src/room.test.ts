@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Outcome } from "@stamp/base";
 import { DiskError, type DiskSpace, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { Room } from "./room.ts";
+import { DiskRoom } from "./room.ts";
 
 const reserveBytes = 1_000;
 const looksEveryMs = 500;
@@ -24,7 +24,7 @@ class Disk {
   readonly files = new Set<string>();
   failure: Error | undefined;
   readonly sim: Simulation;
-  readonly room: Room;
+  readonly room: DiskRoom;
 
   constructor(sim: Simulation, space: DiskSpace) {
     this.sim = sim;
@@ -50,11 +50,11 @@ class Disk {
         this.space = { ...this.space, freeBytes: this.space.freeBytes + reserveBytes };
       },
     };
-    this.room = new Room({ ...world, disk } as unknown as World, reserveBytes, looksEveryMs);
+    this.room = new DiskRoom({ ...world, disk } as unknown as World, reserveBytes, looksEveryMs);
   }
 }
 
-const reasonOf = (refusal: Awaited<ReturnType<Room["refusal"]>>): string =>
+const reasonOf = (refusal: Awaited<ReturnType<DiskRoom["refusal"]>>): string =>
   refusal === undefined ? "recorded" : `${(refusal as Outcome<never> & { ok: false }).failure.reason} ${refusal.failure.applied}`;
 
 test("room: below the reserve of bytes, or of inodes, nothing is recorded, as certainly not done; with room again it is", async () => {

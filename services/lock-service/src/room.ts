@@ -15,7 +15,7 @@ const keepAgainMs = 60_000;
 /** Free inodes below which nothing is recorded: LevelDB makes files as it writes. */
 const reserveFiles = 32;
 
-export class Room {
+export class DiskRoom {
   readonly #world: World;
   readonly #reserveBytes: number;
   /** How long a look is good for a group of questions and renewals, in ms: it writes only if it finds that a lease has ended. */

@@ -4,7 +4,7 @@ import { ok, refused } from "@stamp/base";
 import type { LeaseTable, LeaseView } from "@stamp/lease";
 import type { CallContext, Handlers } from "@stamp/ports";
 import { fromWire, type LockService, type MetadataStore, type ReadChangesRequest, toWire } from "@stamp/wire";
-import type { Committer, Turn } from "./committer.ts";
+import type { CommitTurn, Committer } from "./committer.ts";
 import { keyNews, leaseNews, leasesNews, leasesState } from "./held-questions.ts";
 import { otherHolder } from "./holders.ts";
 import type { TransactionInput } from "./judge.ts";
@@ -31,7 +31,7 @@ export interface OpenStore {
   readonly nowMs: () => number;
   /** Feature level in the store. */
   readonly level: StoredLevel;
-  judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
+  judge(transaction: TransactionInput, turn: CommitTurn): Promise<Outcome<void>>;
   readonly snapshots: Snapshots;
   /** Returns the number of keys, and the bound from which on none is made. */
   readonly keys: () => number;
@@ -48,7 +48,7 @@ export type StoreAccess = () => Outcome<OpenStore>;
 export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockService> {
   const turn = <T>(
     context: CallContext,
-    work: (turn: Turn, store: OpenStore) => Outcome<T>,
+    work: (turn: CommitTurn, store: OpenStore) => Outcome<T>,
     options?: { readonly writes: boolean },
   ): Promise<Outcome<T>> => {
     const store = access();
@@ -88,7 +88,7 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     },
     renewLease: async (request, context) => {
       const epoch = fromWire(request.leaseEpoch);
-      const renewal = (current: Turn) =>
+      const renewal = (current: CommitTurn) =>
         otherHolder(current.leases, { name: request.name, epoch }, context) ??
         mapped(current.decided(current.leases.renew(request.name, epoch, current.nowMs())), (grant) => ({
           leaseEpoch: toWire(grant.epoch),
@@ -98,7 +98,7 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     },
     releaseLease: async (request, context) => {
       const epoch = fromWire(request.leaseEpoch);
-      const released = (current: Turn) =>
+      const released = (current: CommitTurn) =>
         otherHolder(current.leases, { name: request.name, epoch }, context) ??
         mapped(current.decided(current.leases.release(request.name, epoch, current.nowMs())), leaseState);
       return turn(context, released);
@@ -112,7 +112,7 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     getLease: async (request, context) => {
       const known = fromWire(request.knownEpoch);
       if (request.waitMs > 0) await waits((store) => leaseNews(store, request.name, known, request.waitMs, context));
-      const state = (current: Turn) =>
+      const state = (current: CommitTurn) =>
         mapped(current.decided(current.leases.get(request.name, current.nowMs())), (view) =>
           view === undefined ? { name: request.name } : leaseState(view),
         );
@@ -121,7 +121,7 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     listLeases: async (request, context) => {
       const { prefix, knownState, waitMs } = request;
       if (waitMs > 0) await waits((store) => leasesNews(store, prefix, knownState, waitMs, context));
-      const list = (current: Turn, store: OpenStore) => {
+      const list = (current: CommitTurn, store: OpenStore) => {
         const leases = [];
         const state = leasesState(store);
         for (const name of current.leases.names(prefix)) {
@@ -178,7 +178,7 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       const store = access();
       if (!store.ok) return store;
       const limit = request.limit === 0 ? pageKeysMax : Math.min(request.limit, pageKeysMax);
-      const page = async (current: Turn) =>
+      const page = async (current: CommitTurn) =>
         mapped(await current.page(request.prefix, request.after, limit), ({ entries, more }) => ({
           entries: entries.map((entry) => ({ ...entry, version: toWire(entry.version) })),
           more,
@@ -205,7 +205,7 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       if (!wellFormed.ok) return wellFormed;
       const levelKnown = await store.value.level.before(transaction);
       if (!levelKnown.ok) return levelKnown;
-      const judged = async (current: Turn) => {
+      const judged = async (current: CommitTurn) => {
         if (current.refusal !== undefined) return current.refusal;
         const { leaseName, leaseEpoch } = transaction.fence;
         const other = otherHolder(current.leases, { name: leaseName, epoch: leaseEpoch }, context);
@@ -253,7 +253,7 @@ async function readChanges(access: StoreAccess, { prefix, afterVersion, instance
   );
 }
 
-async function changes(turn: Turn, prefix: string, afterVersion: number | undefined) {
+async function changes(turn: CommitTurn, prefix: string, afterVersion: number | undefined) {
   const keys = afterVersion === undefined ? undefined : turn.changedSince(afterVersion, prefix);
   if (keys === undefined) return refused("outOfRange", "outOfRange", "what was written since then is not known (any more)");
   const entries = [];
@@ -274,7 +274,7 @@ async function changes(turn: Turn, prefix: string, afterVersion: number | undefi
 /** Reads what the transaction depends on, then lets the judge decide. */
 export async function judgeInTurn(
   transaction: TransactionInput,
-  turn: Turn,
+  turn: CommitTurn,
   rules: Parameters<typeof judgeTransaction>[2],
 ): Promise<Outcome<void>> {
   const versions = new Map<string, number>();

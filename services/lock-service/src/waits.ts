@@ -23,7 +23,7 @@ interface Waiting {
   readonly wake: () => void;
 }
 
-export class Waits {
+export class WaitingQuestions {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiting>();
   #changes = 0;

@@ -4,14 +4,14 @@ import { heldCounts } from "@stamp/partition-map";
 import type { Clock, Handlers } from "@stamp/ports";
 import { type PartitionManager, type ServerLoad, toWire } from "@stamp/wire";
 import { rangesToWire, rangeToWire } from "./map/range-to-wire.ts";
-import type { Changed, Reshaper } from "./reshape/reshaper.ts";
+import type { ReshapeResult, Reshaper } from "./reshape/reshaper.ts";
 import type { Term } from "./term/term.ts";
 
 const waitMaxMs = 60_000;
 const loadFor = (load: ServerLoad | undefined) => (load ? { load } : {});
 
 export function partitionManagerHandlers(clock: Clock, leading: () => Outcome<Term>): Handlers<typeof PartitionManager> {
-  const reshaped = async (work: (reshaper: Reshaper) => Promise<Outcome<Changed>>) => {
+  const reshaped = async (work: (reshaper: Reshaper) => Promise<Outcome<ReshapeResult>>) => {
     const term = leading();
     if (!term.ok) return term;
     const { reshaper, map } = term.value;

@@ -9,7 +9,7 @@ import type { Collector } from "./collector/collector.ts";
 import type { Executor } from "./operations/execute.ts";
 import { answeredTo, askedBy } from "./operations/front-end-view.ts";
 import { incarnationsHere } from "./operations/incarnations.ts";
-import type { HeldRange, Holdings, Serving } from "./ranges/holdings.ts";
+import type { HeldRange, Holdings, ServingRange } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { queuesHere } from "./removal/queues-here.ts";
@@ -37,7 +37,7 @@ export function partitionServerHandlers(
   /** Answers only for a range that is served here before and after the work. */
   const answered = async <T>(
     { rangeId, rangeVersion }: { readonly rangeId: string; readonly rangeVersion: bigint },
-    work: (held: Serving) => Promise<Outcome<T>>,
+    work: (held: ServingRange) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> => {
     const before = holdings.serving(rangeId, fromWire(rangeVersion));
     if (!before.ok) return before;

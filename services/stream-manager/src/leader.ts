@@ -10,7 +10,7 @@ import type { World } from "@stamp/ports";
 import { jitteredPause, sleep, Turns, within } from "@stamp/ports";
 import { planDropAllocating, type StreamState, type TakenBackRecord } from "@stamp/stream";
 import type { NodeReport } from "@stamp/wire";
-import { Ahead } from "./allocation/ahead.ts";
+import { ExtentsAhead } from "./allocation/ahead.ts";
 import { Allocator } from "./allocation/allocator.ts";
 import { OperatorCalls } from "./calls/operator-calls.ts";
 import { OwnerCalls } from "./calls/owner-calls.ts";
@@ -55,7 +55,7 @@ interface Serving {
   readonly sealer: Sealer;
   readonly completer: Completer;
   readonly allocator: Allocator;
-  readonly ahead: Ahead;
+  readonly ahead: ExtentsAhead;
   readonly repairer: Repairer;
   readonly reports: NodeReports;
   readonly operator: OperatorCalls;
@@ -209,7 +209,7 @@ export class Leader {
     if (!takenBack.ok) return takenBack;
     const completer = new Completer(term);
     const sealer = new Sealer(term, completer);
-    const ahead = new Ahead(term, allocator);
+    const ahead = new ExtentsAhead(term, allocator);
     const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
     const pace = new RepairPace(world.clock, config.repairBytesPerSecond);
     const repairer = new Repairer(term, completer, pace);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Bell } from "./bell.ts";
+import { WakeUp } from "./bell.ts";
 
 test("bell: a ring wakes all who wait, in their order, and nobody who comes later", async () => {
-  const bell = new Bell();
+  const bell = new WakeUp();
   const woken: string[] = [];
   bell.notify();
   const first = bell.next.then(() => woken.push("first"));

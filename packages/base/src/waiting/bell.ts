@@ -1,5 +1,5 @@
 /** A moment that several wait for: `notify` wakes everybody who waits now, in the order in which they began to wait. */
-export class Bell {
+export class WakeUp {
   #next: Promise<void> | undefined;
   #ring: (() => void) | undefined;
 

@@ -56,7 +56,7 @@ const budgetFile = join(import.meta.dirname, "budget.json");
 
 export type Budget = Readonly<Record<string, number>>;
 
-export interface Measured {
+export interface MeasuredScenario {
   readonly name: string;
   /** Processor time of one operation, in microseconds: of all processes of the cluster, and of the yardstick. */
   readonly clusterMicros: number;
@@ -65,10 +65,10 @@ export interface Measured {
 }
 
 /** Returns the names of scenarios above their budget, and of those without one. */
-export const overBudget = (measured: readonly Measured[], budget: Budget): readonly string[] =>
+export const overBudget = (measured: readonly MeasuredScenario[], budget: Budget): readonly string[] =>
   measured.filter(({ name, multiple }) => !(multiple <= (budget[name] ?? 0) * tolerance)).map(({ name }) => name);
 
-export function tableOf(measured: readonly Measured[], budget: Budget): string {
+export function tableOf(measured: readonly MeasuredScenario[], budget: Budget): string {
   const lines = measured.map(({ name, clusterMicros, yardstickMicros, multiple }) => {
     const allowed = budget[name];
     const share = allowed === undefined ? "no budget" : `${((multiple / allowed) * 100).toFixed(0)}% of ${allowed.toFixed(2)}`;
@@ -107,18 +107,18 @@ class Turns {
   readonly scenario: Scenario;
   readonly #concurrency: number;
   readonly #from = { next: 0 };
-  readonly #turns: Measured[] = [];
+  readonly #turns: MeasuredScenario[] = [];
 
   constructor(scenario: Scenario, concurrency: number) {
     this.scenario = scenario;
     this.#concurrency = concurrency;
   }
 
-  get least(): Measured {
+  get least(): MeasuredScenario {
     return this.#at(0);
   }
 
-  get median(): Measured {
+  get median(): MeasuredScenario {
     return this.#at(this.#turns.length >> 1);
   }
 
@@ -128,7 +128,7 @@ class Turns {
     await this.#ours(cluster, forMs);
   }
 
-  async measure(cluster: () => number, yardstick: Yardstick): Promise<Measured> {
+  async measure(cluster: () => number, yardstick: Yardstick): Promise<MeasuredScenario> {
     const yardstickMicros = await this.#theirs(yardstick, yardstickTurnMs);
     const clusterMicros = await this.#ours(cluster, turnMs);
     const measured = { name: this.scenario.name, clusterMicros, yardstickMicros, multiple: clusterMicros / yardstickMicros };
@@ -136,7 +136,7 @@ class Turns {
     return measured;
   }
 
-  #at(place: number): Measured {
+  #at(place: number): MeasuredScenario {
     const turn = this.#turns.toSorted((a, b) => a.multiple - b.multiple)[place];
     return turn ?? { name: this.scenario.name, clusterMicros: Number.NaN, yardstickMicros: Number.NaN, multiple: Number.NaN };
   }
@@ -185,7 +185,7 @@ async function startYardstick(): Promise<Yardstick> {
 }
 
 /** Measures every scenario, and once more each whose least multiple so far `isOver`. */
-async function measureAll(say: (text: string) => void, isOver: (least: Measured) => boolean): Promise<readonly Turns[]> {
+async function measureAll(say: (text: string) => void, isOver: (least: MeasuredScenario) => boolean): Promise<readonly Turns[]> {
   const target = await startOwn({}, false);
   const yardstick = await startYardstick();
   const scenarios = scenariosOf(target.connectionString, { shared: "budget", own: "budget" });
@@ -215,7 +215,7 @@ const readBudget = (): Budget => JSON.parse(readFileSync(budgetFile, "utf8")) as
 /** Returns the exit code. */
 export async function budgetBench(options: { readonly write: boolean }): Promise<number> {
   const budget = readBudget();
-  const isOver = (one: Measured): boolean => options.write || overBudget([one], budget).length > 0;
+  const isOver = (one: MeasuredScenario): boolean => options.write || overBudget([one], budget).length > 0;
   const turns = await measureAll((text) => console.log(text), isOver);
   if (options.write) {
     const rounded = turns.map(({ median }) => [median.name, Math.round(median.multiple * 100) / 100] as const);

@@ -1,5 +1,5 @@
 /** Goals of issue 29 for each case: throughput as a multiple of the emulator's, processor time of one operation, or the median latency. */
-export interface Reach {
+export interface PeerGoal {
   readonly ratio?: number;
   /** Microseconds of all processes for one operation. */
   readonly cpuMicros?: number;
@@ -7,7 +7,7 @@ export interface Reach {
 }
 
 /** Keyed by the case's name. */
-export const reach: Readonly<Record<string, Reach>> = {
+export const reach: Readonly<Record<string, PeerGoal>> = {
   "put 1 KiB × 1": { p50Ms: 1.2 },
   "get 1 KiB × 1": { p50Ms: 0.5 },
   "put 1 KiB × 64": { ratio: 5, cpuMicros: 160 },

@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { type ClusterStatus, reservePorts, repositoryRoot as root } from "@stamp/cluster";
 import { type Measurement, measure } from "../measure.ts";
-import { type Folded, fold, type Profile, rowsOf } from "./fold.ts";
+import { type FoldedProfile, fold, type Profile, rowsOf } from "./fold.ts";
 
 const usage = `pnpm bench profile [--before FOLDER] [--seconds 8] [--clients 32] [--scenarios "put 1 KiB;list 1,000 of 10,000;put 4 MiB"]
 --before: checkout of an earlier commit of this repository, in which ./stamp has run once; default: this checkout, twice`;
@@ -24,7 +24,7 @@ const readyTimeoutMs = 60_000;
 const writtenTimeoutMs = 60_000;
 
 interface Profiled {
-  readonly folded: Folded;
+  readonly folded: FoldedProfile;
   readonly measured: Measurement;
 }
 
@@ -105,7 +105,7 @@ async function profileOne(status: ClusterStatus, folder: string, scenario: strin
   const signal = (): void => chosen.forEach(([, pid]) => void process.kill(pid, "SIGUSR2"));
   // Compiles what runs often, before it is profiled.
   await measure(target, { scenario, clients }, seconds / 2, "profile");
-  let folded: Folded | undefined;
+  let folded: FoldedProfile | undefined;
   const measured = await measure(target, { scenario, clients }, seconds, "profile", async () => {
     signal();
     await pause(seconds * 1_000);

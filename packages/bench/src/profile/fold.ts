@@ -11,7 +11,7 @@ export interface Profile {
 }
 
 /** Samples of one or several processes. */
-export interface Folded {
+export interface FoldedProfile {
   /** Samples by role, function and file: `front-end`, `encode`, codec.ts. Garbage collection has a row of its own in each role. */
   readonly functions: ReadonlyMap<string, number>;
   /** Processor time of all functions, in milliseconds. */
@@ -23,7 +23,7 @@ export interface Folded {
 }
 
 /** `profiles`: role of the process, and its profile. */
-export function fold(profiles: readonly (readonly [role: string, profile: Profile])[]): Folded {
+export function fold(profiles: readonly (readonly [role: string, profile: Profile])[]): FoldedProfile {
   const functions = new Map<string, number>();
   const left = { "(idle)": 0, "(program)": 0, "(root)": 0 };
   let busy = 0;
@@ -52,11 +52,11 @@ function labelOf(name: string, url: string): string {
 }
 
 /** Returns a row for each rank: the function of that rank before and the function of that rank after, each with its share in both. */
-export function rowsOf(before: Folded, after: Folded, count: number): string[] {
+export function rowsOf(before: FoldedProfile, after: FoldedProfile, count: number): string[] {
   const [first, second] = [before, after].map(({ functions }) =>
     [...functions.keys()].sort((a, b) => atOf(functions, b) - atOf(functions, a)),
   );
-  const cellOf = (key: string | undefined, own: Folded, other: Folded): string =>
+  const cellOf = (key: string | undefined, own: FoldedProfile, other: FoldedProfile): string =>
     key === undefined ? " |  | " : `${key} | ${shareOf(own, key)} | ${shareOf(other, key)}`;
   return Array.from(
     { length: count },
@@ -67,7 +67,7 @@ export function rowsOf(before: Folded, after: Folded, count: number): string[] {
 const atOf = (functions: ReadonlyMap<string, number>, key: string): number => functions.get(key) ?? 0;
 
 /** Returns the percent of the busy samples; a dash if there is no sample of the function. */
-function shareOf({ functions, busy }: Folded, key: string): string {
+function shareOf({ functions, busy }: FoldedProfile, key: string): string {
   const samples = functions.get(key);
   return samples === undefined ? "–" : ((samples / busy) * 100).toFixed(1);
 }

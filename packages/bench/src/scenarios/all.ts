@@ -1,10 +1,10 @@
 /** All scenarios, by their names. */
 import { blobScenarios } from "./blobs.ts";
 import { queueScenarios } from "./queues.ts";
-import type { Scenario, Scenarios, Space } from "./scenario.ts";
+import type { NameSpace, Scenario, Scenarios } from "./scenario.ts";
 import { tableScenarios } from "./tables.ts";
 
-export function scenariosOf(connectionString: string, space: Space): Scenarios {
+export function scenariosOf(connectionString: string, space: NameSpace): Scenarios {
   const services = [blobScenarios, tableScenarios, queueScenarios].map((scenarios) => scenarios(connectionString, space));
   return { all: services.flatMap((service) => service.all), close: () => services.forEach((service) => void service.close()) };
 }

@@ -1,7 +1,7 @@
 /** Scenarios of the Blob service. */
 import { BlobClient, contentOf } from "@stamp/drills";
 import { oneBlobScenarios } from "./one-blob.ts";
-import { all, answered, kib, mib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
+import { all, answered, kib, mib, must, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
 
 const blockBytes = 8 * mib;
 const blocks = 8;
@@ -11,7 +11,7 @@ const pageRows = 1_000;
 /** Returns blobs that are read in turns. */
 const readable = (bytes: number): number => (bytes > mib ? 32 : 500);
 
-export function blobScenarios(connectionString: string, space: Space): Scenarios {
+export function blobScenarios(connectionString: string, space: NameSpace): Scenarios {
   const client = BlobClient.fromConnectionString(connectionString, { connectionsMax: 64, timeoutMs: 120_000 });
   const container = space.shared;
   const list = `${space.shared}-list`;

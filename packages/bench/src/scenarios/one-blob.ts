@@ -1,6 +1,6 @@
 /** Scenarios in which all clients write to one blob: other blocks, other pages, or at its end. */
 import type { BlobClient } from "@stamp/drills";
-import { answered, kib, must, type Scenario, type Space } from "./scenario.ts";
+import { answered, kib, must, type NameSpace, type Scenario } from "./scenario.ts";
 
 const pageBytes = 512;
 const pages = 4_096;
@@ -11,7 +11,7 @@ const appendsOfBlob = 40_000;
 const appendBlobs = 5;
 const appendBytes = 100;
 
-export function oneBlobScenarios(client: BlobClient, { shared, own }: Space): readonly Scenario[] {
+export function oneBlobScenarios(client: BlobClient, { shared, own }: NameSpace): readonly Scenario[] {
   const path = (blob: string): string => `/${shared}/${blob}-${own}`;
   const make = async (blob: string, type: "PageBlob" | "AppendBlob"): Promise<void> => {
     must(answered(await client.createContainer(shared)), 201, 409);

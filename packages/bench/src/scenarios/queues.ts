@@ -1,13 +1,13 @@
 /** Scenarios of the Queue service. Messages have 200 characters. */
 import { SignedClient } from "../signed-client.ts";
-import { all, kib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
+import { all, kib, must, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
 
 /** Messages of a fresh queue: some peers need a time for each message that grows with the queue. */
 const freshMessages = 2_000;
 const hiddenS = 120;
 const message = Buffer.from(`<QueueMessage><MessageText>${"y".repeat(200)}</MessageText></QueueMessage>`);
 
-export function queueScenarios(connectionString: string, space: Space): Scenarios {
+export function queueScenarios(connectionString: string, space: NameSpace): Scenarios {
   const client = new SignedClient(connectionString, "queue");
   const filled = `${space.shared}-put`;
   const fresh = `${space.shared}-${space.own}`;

@@ -24,7 +24,7 @@ export interface Scenarios {
 }
 
 /** Texts that tell the names of one process from those of others. */
-export interface Space {
+export interface NameSpace {
   /** Container and start of table and queue names: the same for all processes of one run. */
   readonly shared: string;
   /** Name that differs in each process. */
@@ -34,16 +34,16 @@ export interface Space {
 export const kib = 1024;
 export const mib = 1024 * kib;
 
-export interface Answered {
+export interface BenchAnswer {
   readonly status?: number;
   readonly body?: Buffer;
   readonly why?: string;
 }
 
-export const answered = (result: BlobResult): Answered => result;
+export const answered = (result: BlobResult): BenchAnswer => result;
 
 /** Throws unless the answer has one of these codes. */
-export function must(answer: Answered, ...wanted: readonly number[]): true {
+export function must(answer: BenchAnswer, ...wanted: readonly number[]): true {
   if (wanted.includes(answer.status ?? 0)) return true;
   throw new Error(`${answer.status ?? answer.why ?? "no answer"} ${answer.body?.toString("utf8").slice(0, 200) ?? ""}`);
 }

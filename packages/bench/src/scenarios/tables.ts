@@ -1,6 +1,6 @@
 /** Scenarios of the Table service. Entities have 960 characters in one property, about 1 KiB with their keys. */
 import { TableClient, type TableRow, transactionStatus } from "../table-client.ts";
-import { all, kib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
+import { all, kib, must, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
 
 const rows = 1_000;
 const transactionRows = 100;
@@ -8,7 +8,7 @@ const partition = "all";
 const data = "x".repeat(960);
 const rowOf = (partitionKey: string, number: number): TableRow => ({ partitionKey, rowKey: String(number).padStart(9, "0"), data });
 
-export function tableScenarios(connectionString: string, space: Space): Scenarios {
+export function tableScenarios(connectionString: string, space: NameSpace): Scenarios {
   const client = new TableClient(connectionString);
   const inserts = `${space.shared}Inserts`;
   const entities = `${space.shared}Entities`;

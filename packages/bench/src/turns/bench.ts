@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn } from "@stamp/drills";
 import { type Input, Inputs } from "./inputs.ts";
 import { type MachineInput, machineInputs } from "./machines.ts";
-import { isWrong, joined, measured, type Surroundings, type TurnOptions, type TurnRow } from "./measure.ts";
+import { isWrong, joined, measured, type TurnOptions, type TurnRow, type TurnSurroundings } from "./measure.ts";
 import { calibrate, OwnProbe, TurnProbe } from "./probe.ts";
 import { RangeInputs } from "./ranges.ts";
 
@@ -61,7 +61,7 @@ export async function measureTurns(target: DrillTarget, options: ChosenTurns): P
 
 interface Chosen {
   readonly input: Input;
-  readonly around: Surroundings;
+  readonly around: TurnSurroundings;
 }
 
 /** Returns an input of this process: it is made ready, then done in one turn. */

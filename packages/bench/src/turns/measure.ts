@@ -35,7 +35,7 @@ export interface TurnOptions {
 export const isWrong = ({ status, expected }: TurnRow): boolean => expected !== false && status !== expected;
 
 /** Surroundings of the measurement. */
-export interface Surroundings {
+export interface TurnSurroundings {
   readonly probe: Probe;
   /** Milliseconds of the calibration loop now. */
   readonly calibrate: () => number;
@@ -46,7 +46,7 @@ export interface Surroundings {
 /** HTTP statuses that a busy machine may cause: 500, 503, and 0 for no answer. An input with such a status is asked again. */
 const passing: ReadonlySet<number> = new Set([0, 500, 503]);
 
-export async function measured(input: Input, around: Surroundings, { tries, triesMax, bound }: TurnOptions): Promise<TurnRow> {
+export async function measured(input: Input, around: TurnSurroundings, { tries, triesMax, bound }: TurnOptions): Promise<TurnRow> {
   await input.prepare?.();
   const turns = new Map<string, number>();
   const ratios = new Map<string, number>();

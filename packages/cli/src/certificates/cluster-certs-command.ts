@@ -17,7 +17,7 @@ import type { PemPair } from "./certificates.ts";
 
 const takenWithinMs = 30_000;
 
-export interface Issued {
+export interface IssuedCertificate {
   readonly uri: string;
   readonly cert: string;
   readonly endsAt: string;
@@ -41,7 +41,7 @@ export function addClusterCerts(certs: Command): Command {
     const name = stampFor(config, stamp);
     const authority = await authorityIn(folder, true);
     const planned = planCluster(config, recordOf(config.dataDir)).processes;
-    const issued: Issued[] = [];
+    const issued: IssuedCertificate[] = [];
     for (const each of [{ role: operatorName as Caller, name: operatorName }, ...planned]) {
       const files = peerFilesOf(config, each.name);
       if (!existsSync(files.cert)) issued.push(await issue(files, authority, { ...each, stamp: name } as PeerName, Number(days)));
@@ -90,7 +90,7 @@ function addRotate(cluster: Command): void {
     if (stampIn(config) === undefined) throw new CommandError("there are no certificates here yet: ./stamp certs cluster init");
     const authority = await authorityIn(folder, false);
     const names = readdirSync(folder).flatMap((file) => /^(.+)-key\.pem$/.exec(file)?.[1] ?? []);
-    const issued: Issued[] = [];
+    const issued: IssuedCertificate[] = [];
     for (const name of names.filter((each) => each !== "ca").sort()) {
       const files = peerFilesOf(config, name);
       issued.push(await issue(files, authority, ownName(files), Number(days)));
@@ -147,7 +147,7 @@ export async function authorityIn(folder: string, make: boolean): Promise<PemPai
 }
 
 /** Makes the key and the certificate of one process. */
-export async function issue(files: PeerFiles, authority: PemPair, name: PeerName, days: number): Promise<Issued> {
+export async function issue(files: PeerFiles, authority: PemPair, name: PeerName, days: number): Promise<IssuedCertificate> {
   const { makePeerCertificate } = await import("./certificates.ts");
   let pair: PemPair;
   try {
@@ -195,7 +195,7 @@ function servedAt(address: string, operator: PeerFiles): Promise<string | undefi
   });
 }
 
-export function tellIssued(json: boolean | undefined, folder: string, issued: readonly Issued[], then: string): void {
+export function tellIssued(json: boolean | undefined, folder: string, issued: readonly IssuedCertificate[], then: string): void {
   if (json === true) {
     sayRaw(toJson({ folder, issued }));
     return;

@@ -17,7 +17,7 @@ import { type Caller, isCaller } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { whole } from "../values.ts";
-import { authorityIn, type Issued, issue, put, stampFor, tellIssued } from "./cluster-certs-command.ts";
+import { authorityIn, type IssuedCertificate, issue, put, stampFor, tellIssued } from "./cluster-certs-command.ts";
 
 /** Roles in whose containers an operator runs commands of stamp. */
 const rolesOfTools: readonly string[] = ["front-end", "lock-service"];
@@ -61,7 +61,7 @@ export function addFolders(cluster: Command): void {
     // Before anything is written: folders of another stamp or authority stay as they are.
     const known = there.map(({ files }) => stampIn(files, stamp))[0];
     const name = known ?? stampFor(config, stamp);
-    const issued: Issued[] = [];
+    const issued: IssuedCertificate[] = [];
     for (const { peer, files } of planned) {
       if (renew !== true && existsSync(files.cert)) continue;
       mkdirSync(dirname(files.ca), { recursive: true, mode: 0o700 });

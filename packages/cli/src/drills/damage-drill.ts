@@ -3,7 +3,7 @@
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
 import { dirname } from "node:path";
-import { type Act, type ActOutcome, BlobClient, type DrillTarget, untilReady } from "@stamp/drills";
+import { type ActOutcome, BlobClient, type DamageAct, type DrillTarget, untilReady } from "@stamp/drills";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
 import { fsckRunning } from "../fsck/fsck-command.ts";
 
@@ -61,7 +61,7 @@ function extentPath(id: bigint): string {
 }
 
 /** Takes a sealed extent that nothing was done to, and hurts the file of one of its replicas. Returns the node and the file. */
-async function hurtReplica(scene: Scene, ...acts: readonly ((path: string) => Act)[]): Promise<Scene["stray"]> {
+async function hurtReplica(scene: Scene, ...acts: readonly ((path: string) => DamageAct)[]): Promise<Scene["stray"]> {
   const extent = scene.fresh.shift();
   const node = extent?.nodeIds[scene.fresh.length % extent.nodeIds.length];
   if (extent === undefined || node === undefined) throw new Error("not enough sealed extents");
@@ -74,7 +74,7 @@ async function hurtReplica(scene: Scene, ...acts: readonly ((path: string) => Ac
 async function heldDown(
   { target }: Scene,
   node: string,
-  work: (hand: (act: Act) => Promise<ActOutcome>) => Promise<readonly string[]>,
+  work: (hand: (act: DamageAct) => Promise<ActOutcome>) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   await target.ask({ do: "hold", name: node });
   try {

@@ -12,7 +12,7 @@ import { withProgress } from "../progress.ts";
 import { inspect, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { compare, type Problem, problemKey } from "./compare.ts";
-import { type Gathered, gatherRunning, gatherStopped, type Rebuilt, rebuildStopped } from "./gather.ts";
+import { type FsckFacts, gatherRunning, gatherStopped, type RebuiltTable, rebuildStopped } from "./gather.ts";
 
 export interface FsckReport {
   readonly mode: "running" | "stopped";
@@ -21,7 +21,7 @@ export interface FsckReport {
   readonly nodes: number;
   readonly replicas: number;
   readonly fragments: number;
-  readonly rebuilt: readonly Rebuilt[];
+  readonly rebuilt: readonly RebuiltTable[];
   readonly problems: readonly Problem[];
   readonly notes: readonly string[];
 }
@@ -112,9 +112,9 @@ const foundOnDisk = (problem: Problem): boolean =>
 function reportOf(
   mode: FsckReport["mode"],
   deep: boolean,
-  gathered: Gathered,
+  gathered: FsckFacts,
   problems: readonly Problem[],
-  rebuilt: readonly Rebuilt[],
+  rebuilt: readonly RebuiltTable[],
 ): FsckReport {
   const replicas = gathered.nodes.reduce((sum, node) => sum + node.replicas.size, 0);
   const fragments = gathered.nodes.reduce((sum, node) => sum + node.fragments.length, 0);

@@ -13,7 +13,7 @@ import { CommandError, closeNewFiles } from "../context.ts";
 import { nodesToAsk } from "../running.ts";
 import type { ManagerExtent, NodeFragment, NodeReplica, NodeView, Problem } from "./compare.ts";
 
-export interface Gathered {
+export interface FsckFacts {
   readonly extents: readonly ManagerExtent[];
   readonly nodes: readonly NodeView[];
   /** Problems of single disks, which no comparison finds. */
@@ -48,7 +48,7 @@ export async function gatherRunning(
   transport: Transport,
   deep: boolean,
   tell: (what: string) => void = () => {},
-): Promise<Gathered> {
+): Promise<FsckFacts> {
   const nodes: NodeView[] = [];
   for (const { nodeId, address, extentCount } of await nodesToAsk(inspector)) {
     const looked = (count: number): void =>
@@ -175,7 +175,7 @@ export const partsOf = ({ name, world, journalDisk }: StoppedNode) => ({
   ...(journalDisk === undefined ? {} : { journalDisk }),
 });
 
-export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: (what: string) => void): Promise<Gathered> {
+export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: (what: string) => void): Promise<FsckFacts> {
   const nodes: NodeView[] = [];
   const problems: Problem[] = [];
   const notes: string[] = [];
@@ -237,7 +237,7 @@ async function storedExtents(config: ClusterConfig): Promise<ManagerExtent[]> {
   }));
 }
 
-export interface Rebuilt {
+export interface RebuiltTable {
   readonly node: string;
   readonly extents: number;
   readonly damaged: number;
@@ -245,8 +245,8 @@ export interface Rebuilt {
   readonly problem: string;
 }
 
-export async function rebuildStopped(config: ClusterConfig, only: string | undefined): Promise<Rebuilt[]> {
-  const rebuilt: Rebuilt[] = [];
+export async function rebuildStopped(config: ClusterConfig, only: string | undefined): Promise<RebuiltTable[]> {
+  const rebuilt: RebuiltTable[] = [];
   for (const stopped of stoppedNodes(config)) {
     if (only !== undefined && stopped.name !== only) continue;
     const outcome = await rebuildDisk(partsOf(stopped));

@@ -50,14 +50,14 @@ export interface ProcessFacts extends ProcessStatus {
   /** Reason why the process did not answer; empty: it did. */
   readonly silence: string;
   /** Kind of the silence; undefined if there is an answer. */
-  readonly absence: Absence | undefined;
+  readonly absence: ProcessAbsence | undefined;
 }
 
 /**
  * `gone`: nobody listens at the address. `refused`: a process is there and does not accept the secret of this command. `late`: no answer in time,
  * so whether the process serves is not known.
  */
-export type Absence = "gone" | "refused" | "late";
+export type ProcessAbsence = "gone" | "refused" | "late";
 
 /** Secret that this command proves. */
 export interface AskerFacts {

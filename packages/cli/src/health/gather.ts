@@ -24,7 +24,7 @@ import { withoutRecords } from "../cluster/known-record.ts";
 import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 import { silentTogether } from "./certain.ts";
-import type { Absence, PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
+import type { PartitionLayerFacts, ProcessAbsence, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
 import { copiesIn } from "./newest-copy.ts";
 import { placeOf } from "./place.ts";
 import { setUpFacts } from "./set-up-facts.ts";
@@ -195,7 +195,7 @@ async function askProcess(process: ProcessStatus, transport: Transport, timeoutM
   return { ...process, pid: process.pid ?? pid, answer: answered, silence: "", absence: undefined };
 }
 
-function absenceOf({ code, details }: Failure): Absence {
+function absenceOf({ code, details }: Failure): ProcessAbsence {
   if (code === "unauthenticated") return "refused";
   return details?.listens === "no" ? "gone" : "late";
 }

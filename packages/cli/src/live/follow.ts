@@ -12,7 +12,7 @@ const lookEveryMs = 2_000;
 /** A call has an end. After it the next one begins. */
 const callMs = 24 * 3_600_000;
 
-export type Wanted = Omit<FollowRequest, "$typeName" | "$unknown">;
+export type WantedRequests = Omit<FollowRequest, "$typeName" | "$unknown">;
 
 export interface FrontEndPlace {
   readonly name: string;
@@ -35,7 +35,7 @@ export interface FollowPlaces {
 }
 
 /** Goes on until the signal is aborted, or no front-end can tell requests. Returns the number of front-ends that could. */
-export async function followRequests(wanted: Wanted, places: FollowPlaces): Promise<number> {
+export async function followRequests(wanted: WantedRequests, places: FollowPlaces): Promise<number> {
   const followed = new Map<string, ReturnType<typeof followOne>>();
   const follow = (frontEnds: readonly FrontEndPlace[]): void => {
     for (const each of frontEnds) {
@@ -81,7 +81,7 @@ export function firstOf(count: number, tell: FollowPlaces["told"], done: () => v
 }
 
 async function followOne(
-  wanted: Wanted,
+  wanted: WantedRequests,
   { name, grpc }: FrontEndPlace,
   { transport, told, note, sleep, signal }: FollowPlaces,
 ): Promise<"could" | "could not"> {

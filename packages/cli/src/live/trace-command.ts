@@ -8,7 +8,7 @@ import { inspect, wantsJson } from "../running.ts";
 import { sayAtPace, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { accountName, whole } from "../values.ts";
-import { firstOf, followRequests, type Wanted } from "./follow.ts";
+import { firstOf, followRequests, type WantedRequests } from "./follow.ts";
 import { statusesOf, statusKind, traceLine } from "./trace-text.ts";
 
 interface TraceOptions {
@@ -61,7 +61,7 @@ async function trace(command: Command): Promise<void> {
 const frontEndsIn = <P extends { readonly role: string }>(processes: readonly P[]): P[] =>
   processes.filter(({ role }) => role === "front-end");
 
-const wantedBy = ({ account = "", operation = "", status, slowerThan = "0" }: TraceOptions): Wanted => ({
+const wantedBy = ({ account = "", operation = "", status, slowerThan = "0" }: TraceOptions): WantedRequests => ({
   account,
   operation,
   ...(statusesOf(status ?? "") ?? { statusMin: 0, statusMax: 0 }),

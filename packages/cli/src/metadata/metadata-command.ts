@@ -19,7 +19,7 @@ import { topLevel } from "../top-level.ts";
 import { type Environment, type MigratedStore, migrateStore, settingsOf } from "./migrate-metadata.ts";
 import { previewRestore, previewText, type RestorePreview } from "./preview-restore.ts";
 import { answered, sourceAt, textOf, verified } from "./restore-source.ts";
-import { type Restored, type RestorePlan, restoreStore } from "./restore-store.ts";
+import { type RestorePlan, type RestoreResult, restoreStore } from "./restore-store.ts";
 
 /** Timeout for reading a whole snapshot, in milliseconds. */
 const readTimeoutMs = 600_000;
@@ -147,7 +147,7 @@ async function restorePlan(command: Command, file: string | undefined, replace: 
   };
 }
 
-function restoredText(done: Restored, { first, overEtcd, start }: CommandPlan): string {
+function restoredText(done: RestoreResult, { first, overEtcd, start }: CommandPlan): string {
   const aside = done.aside.map((folder) => `what was there is in ${folder}`);
   const from = `as of transaction ${done.version} (${done.takenAt}), from ${done.member === undefined ? done.file : `the store of ${done.member}`}`;
   const next = overEtcd

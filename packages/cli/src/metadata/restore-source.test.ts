@@ -1,7 +1,7 @@
 /** A restore begins from a copy, or from what members of the lost majority still hold. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chosenSource, type RestoreSource, type Survived } from "./restore-source.ts";
+import { chosenSource, type RestoreSource, type SurvivingFolder } from "./restore-source.ts";
 
 const stampId = "stamp";
 const copyAt = (version: number): RestoreSource => ({
@@ -9,7 +9,7 @@ const copyAt = (version: number): RestoreSource => ({
   withSnapshot: () => Promise.reject(new Error("not read here")),
 });
 /** `committed`: last transaction that the member knows to be committed; `last`: last one in its log. */
-const member = (name: string, committed: number, last: number, lineage = "one"): Survived => ({
+const member = (name: string, committed: number, last: number, lineage = "one"): SurvivingFolder => ({
   name,
   folder: `/${name}`,
   survivor: {
@@ -19,7 +19,7 @@ const member = (name: string, committed: number, last: number, lineage = "one"):
     close: async () => {},
   },
 });
-const chosen = (given: RestoreSource | undefined, survived: readonly Survived[], isFirstHere = true): string => {
+const chosen = (given: RestoreSource | undefined, survived: readonly SurvivingFolder[], isFirstHere = true): string => {
   const source = chosenSource(given, survived, { first: "lock-service-1", isFirstHere, members: 3 });
   return source.member ?? source.about.file;
 };

@@ -18,7 +18,7 @@ import type { TellProgress } from "../progress.ts";
 import { warn } from "../say.ts";
 
 /** Describes the content of a copy, or of a lock service's store. */
-export interface About {
+export interface SourceFacts {
   /** Path of the copy, or of the lock service's folder. */
   readonly file: string;
   readonly stampId: string;
@@ -28,7 +28,7 @@ export interface About {
   readonly entries?: number;
 }
 
-export const textOf = ({ file, stampId, version, takenAt, entries }: About): string =>
+export const textOf = ({ file, stampId, version, takenAt, entries }: SourceFacts): string =>
   `${file}: stamp ${stampId}, as of transaction ${version} (${takenAt})${entries === undefined ? "" : `, ${entries} entries`}`;
 
 /** Folder of a lock service, with the name of its process. */
@@ -37,12 +37,12 @@ export interface LockServiceFolder {
   readonly folder: string;
 }
 
-export interface Survived extends LockServiceFolder {
+export interface SurvivingFolder extends LockServiceFolder {
   readonly survivor: Survivor;
 }
 
 export interface RestoreSource {
-  readonly about: About;
+  readonly about: SourceFacts;
   /** Name of the lock service whose store is restored; undefined: a copy is. */
   readonly member?: string;
   withSnapshot<T>(work: (snapshot: OpenedSnapshot) => Promise<T>, tellProgress: TellProgress): Promise<T>;
@@ -51,7 +51,7 @@ export interface RestoreSource {
 const checksum: SeededChecksum = (bytes, seed) => new NodeDigest().crc32c(bytes, seed);
 
 /** Returns what a copy holds, every byte of which was read and is intact. */
-export async function verified(file: string, tellProgress?: TellProgress): Promise<About> {
+export async function verified(file: string, tellProgress?: TellProgress): Promise<SourceFacts> {
   const { stampId, version, takenAtMs, count } = await withFile(
     file,
     async (source) => {
@@ -79,14 +79,14 @@ export async function sourceAt(path: string, tellProgress: TellProgress): Promis
   };
 }
 
-export function sourceOf({ name, folder, survivor }: Survived): RestoreSource {
+export function sourceOf({ name, folder, survivor }: SurvivingFolder): RestoreSource {
   const { stampId, version, takenAtMs } = survivor.snapshot;
   const about = { file: folder, stampId, version, takenAt: new Date(takenAtMs).toISOString() };
   return { about, member: name, withSnapshot: (work) => work(survivor.snapshot) };
 }
 
 /** Opens the store of a member; undefined if it holds nothing, or is damaged, which is told. The caller holds its folder. */
-export async function survivedIn({ name, folder }: LockServiceFolder): Promise<Survived | undefined> {
+export async function survivedIn({ name, folder }: LockServiceFolder): Promise<SurvivingFolder | undefined> {
   const stores = join(folder, "stores");
   const own = existsSync(stores) ? readdirSync(stores).filter((each) => each.startsWith("consensus-")) : [];
   if (own.length === 0) return undefined;
@@ -104,7 +104,7 @@ export async function survivedIn({ name, folder }: LockServiceFolder): Promise<S
 }
 
 /** Returns the member that has most, of those of this stamp; of two lineages the later one begins far above the other. */
-function newestOf(all: readonly Survived[]): Survived | undefined {
+function newestOf(all: readonly SurvivingFolder[]): SurvivingFolder | undefined {
   return all.toSorted((one, other) => {
     const [a, b] = [one.survivor, other.survivor];
     if (a.snapshot.lineage !== b.snapshot.lineage) return b.snapshot.version - a.snapshot.version;
@@ -121,7 +121,7 @@ function newestOf(all: readonly Survived[]): Survived | undefined {
  */
 export function chosenSource(
   given: RestoreSource | undefined,
-  survived: readonly Survived[],
+  survived: readonly SurvivingFolder[],
   { first, isFirstHere, members }: { readonly first: string; readonly isFirstHere: boolean; readonly members: number },
 ): RestoreSource {
   const own = survived.filter(({ survivor }) => given === undefined || survivor.snapshot.stampId === given.about.stampId);

@@ -21,12 +21,12 @@ import { inWords, nodeWorld } from "@stamp/ports-node";
 import { CommandError } from "../exit.ts";
 import type { TellProgress } from "../progress.ts";
 import {
-  type About,
   answered,
   chosenSource,
   type LockServiceFolder,
   type RestoreSource,
-  type Survived,
+  type SourceFacts,
+  type SurvivingFolder,
   sourceAt,
   survivedIn,
 } from "./restore-source.ts";
@@ -44,7 +44,7 @@ export interface RestorePlan {
   readonly replace: boolean;
 }
 
-export interface Restored extends About {
+export interface RestoreResult extends SourceFacts {
   /** Name of the lock service whose store was newer than any copy; undefined: a copy was restored. */
   readonly member?: string;
   /** Folder of the store; undefined: it is not among these folders. */
@@ -56,15 +56,15 @@ export interface Restored extends About {
   readonly wentOn: boolean;
 }
 
-type Note = Omit<Restored, "wentOn" | "aside"> & { readonly asideName: string };
+type Note = Omit<RestoreResult, "wentOn" | "aside"> & { readonly asideName: string };
 
 /** Restores a store; `step` is called with a text before each change. */
 export async function restoreStore(
   plan: RestorePlan,
   tellProgress: TellProgress = () => {},
   step: (what: string) => void = () => {},
-): Promise<Restored> {
-  const held = async (left: readonly LockServiceFolder[]): Promise<Restored> => {
+): Promise<RestoreResult> {
+  const held = async (left: readonly LockServiceFolder[]): Promise<RestoreResult> => {
     const [next, ...others] = left;
     if (next === undefined) return new Restore(plan, tellProgress, step).run();
     const hold = plan.members > 0 ? whileHeld : whileStopped;
@@ -88,7 +88,7 @@ class Restore {
     this.#step = step;
   }
 
-  async run(): Promise<Restored> {
+  async run(): Promise<RestoreResult> {
     const first = this.#plan.places.find(({ name }) => name === this.#plan.first);
     const begun = first && noteIn(first.folder);
     if (begun !== undefined) return this.#finish(begun, true);
@@ -107,7 +107,7 @@ class Restore {
   async #prepared(first: LockServiceFolder | undefined): Promise<Note> {
     const { file, places, members } = this.#plan;
     const given = file === undefined ? undefined : await sourceAt(file, this.#tellProgress);
-    const survived: Survived[] = [];
+    const survived: SurvivingFolder[] = [];
     try {
       for (const place of members > 0 ? places : []) {
         const found = await survivedIn(place);
@@ -142,7 +142,7 @@ class Restore {
   }
 
   /** Moves, renames and removes. Each step may have been done before. */
-  async #finish({ asideName, ...note }: Note, wentOn: boolean): Promise<Restored> {
+  async #finish({ asideName, ...note }: Note, wentOn: boolean): Promise<RestoreResult> {
     const { places, first: firstName } = this.#plan;
     const aside: string[] = [];
     let restoredTo: string | undefined;

@@ -31,7 +31,7 @@ export interface RotationDoor {
   readonly tell: (how: string) => void;
 }
 
-export interface Rotated {
+export interface RotationResult {
   /** Id of the secret that is in use now. */
   readonly id: string;
   /** Steps that this call made; a call that went on with a rotation made fewer. */
@@ -39,7 +39,7 @@ export interface Rotated {
 }
 
 /** Throws CommandError if the processes are not ready for a step within `timeoutMs`; what was done until then stands. */
-export async function rotateSecret(door: RotationDoor, timeoutMs: number): Promise<Rotated> {
+export async function rotateSecret(door: RotationDoor, timeoutMs: number): Promise<RotationResult> {
   const steps: ("add" | "use" | "drop")[] = [];
   let now = door.state();
   // Left over by a loss of power between two files: the step was made.

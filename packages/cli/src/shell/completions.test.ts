@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { exitCodesText } from "../exit.ts";
 import { topLevelWords } from "../top-level.ts";
 import { type CommandNode, commandTree, everyNode } from "./command-tree.ts";
-import { completionOf, type Shell } from "./completions.ts";
+import { completionOf, type ShellName } from "./completions.ts";
 import { manPage } from "./man-page.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stamp-completion-"));
@@ -28,7 +28,7 @@ function run(program: string, args: readonly string[], input: string): string {
 }
 
 /** Returns what each shell offers for the last word of a command line. */
-const asked: Readonly<Record<Shell, (words: readonly string[]) => string[]>> = {
+const asked: Readonly<Record<ShellName, (words: readonly string[]) => string[]>> = {
   bash: (words) => {
     const line = words.map((word) => `'${word}'`).join(" ");
     const call = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _stamp; printf '%s\\n' "\${COMPREPLY[@]}"`;

@@ -5,9 +5,9 @@
 import { type CommandNode, everyNode, type OptionNode } from "./command-tree.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
-export type Shell = (typeof shells)[number];
+export type ShellName = (typeof shells)[number];
 
-export function completionOf(shell: Shell, tree: CommandNode): string {
+export function completionOf(shell: ShellName, tree: CommandNode): string {
   const nodes = everyNode(tree);
   return shell === "bash" ? bash(nodes) : shell === "zsh" ? zsh(nodes) : fish(nodes);
 }

@@ -1,5 +1,5 @@
 /** `stamp extent list|show|seal|adopt|quarantine`. */
-import type { Listed, StampInspector } from "@stamp/cluster";
+import type { ListedPart, StampInspector } from "@stamp/cluster";
 import { ExtentFragments, type ExtentInfo, ExtentNode, ReplicaState } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
@@ -70,7 +70,7 @@ export function addExtent(program: Command): void {
   addQuarantine(extent);
 }
 
-async function firstExtents(inspector: StampInspector, after: bigint, count: number): Promise<Listed<ExtentInfo>> {
+async function firstExtents(inspector: StampInspector, after: bigint, count: number): Promise<ListedPart<ExtentInfo>> {
   const items: ExtentInfo[] = [];
   for (;;) {
     const page = await inspector.extentPage(items.at(-1)?.location?.extentId ?? after, Math.min(count - items.length, 1_000));

@@ -14,13 +14,13 @@ export interface UpgradeDoor {
   readonly tell: (how: string) => void;
 }
 
-export interface Finalized {
+export interface RaisedLevel {
   readonly level: number;
   /** Level before this call; the same if there was nothing to do. */
   readonly before: number;
 }
 
-export async function finalize(door: UpgradeDoor, timeoutMs: number): Promise<Finalized> {
+export async function finalize(door: UpgradeDoor, timeoutMs: number): Promise<RaisedLevel> {
   const endMs = door.nowMs() + timeoutMs;
   let state = await door.state();
   const before = state.level;

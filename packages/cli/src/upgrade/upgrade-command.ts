@@ -11,7 +11,7 @@ import { withProgress } from "../progress.ts";
 import { make, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { whole } from "../values.ts";
-import { type Finalized, finalize } from "./finalize.ts";
+import { finalize, type RaisedLevel } from "./finalize.ts";
 import { levelText, type UpgradeState, upgradeStateOf } from "./upgrade-state.ts";
 
 const askEveryMs = 500;
@@ -48,7 +48,7 @@ A stamp on one machine (stamp up without a topology) finalizes by itself. How to
     });
 }
 
-function run(config: ClusterConfig, transport: Transport, timeoutMs: number): Promise<Finalized> {
+function run(config: ClusterConfig, transport: Transport, timeoutMs: number): Promise<RaisedLevel> {
   const about = { what: "looking at the processes", afterwards: "What is recorded stays recorded; run the command again to go on." };
   return withProgress(about, (say) =>
     finalize(
@@ -106,7 +106,7 @@ function levelsText(state: UpgradeState): string {
   return [...head, ...(toHear.length > 0 ? [`not heard yet by ${toHear.join(", ")}`] : [])].join("\n");
 }
 
-const finalizedText = ({ before, level }: Finalized): string =>
+const finalizedText = ({ before, level }: RaisedLevel): string =>
   before === level
     ? `the feature level is ${levelText(level)}; there was nothing to do`
     : `the feature level is ${levelText(level)}, before ${before}. No process of an older release can be started any more.`;

@@ -25,10 +25,10 @@ export interface UpgradeState {
   /** Processes that know the level of the stamp and do not write under it yet. They hear it within seconds. */
   readonly toHear: readonly string[];
   /** Processes that have announced themselves and are in no plan: location services, and processes that people started themselves. */
-  readonly besides: readonly Besides[];
+  readonly besides: readonly BesideProcess[];
 }
 
-export interface Besides {
+export interface BesideProcess {
   readonly process: string;
   readonly role: string;
   readonly release: string;

@@ -12,7 +12,7 @@ import { FolderNotes } from "../record/folder-notes.ts";
 import { secretFilesOf } from "../secret-files.ts";
 import { StartError } from "../start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "../status.ts";
-import type { Controlled } from "../supervise/control.ts";
+import type { ControlledSupervisor } from "../supervise/control.ts";
 import { ManagedProcess } from "../supervise/managed-process.ts";
 import { type LocationConfig, planLocation, stampSecretsIn } from "./plan-location.ts";
 
@@ -29,7 +29,7 @@ const askTimeoutMs = 1_500;
 /** Longest wait for the end of killed processes, and then for their ports, in milliseconds. */
 const leftOversGoneMs = 10_000;
 
-export class LocationSupervisor implements Controlled {
+export class LocationSupervisor implements ControlledSupervisor {
   readonly folder: DataFolder;
   readonly #options: LocationSupervisorOptions;
   readonly #processes: ManagedProcess<StartedProcess>[] = [];

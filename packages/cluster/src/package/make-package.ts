@@ -19,7 +19,7 @@ import type { Metafile } from "esbuild";
 import { containerPrograms, libraryProgram, libraryTypes, packagePrograms, sourceOf } from "../bundle/bundle.ts";
 import { bundlePage, pageFolder } from "../bundle/console-page.ts";
 import { esbuildOf, programOptions, sources } from "../bundle/options.ts";
-import { type Bundled, bundledOf, licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
+import { type BundledPackage, bundledOf, licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
 
 /** Packages with native code, each as the package that imports it finds it. They stay packages, so that npm takes those of its system. */
 const native = { "@node-rs/crc32": "packages/ports-node", "classic-level": "packages/ports-node/node_modules/level" };
@@ -39,7 +39,7 @@ const isOurs = (file: string): boolean => !file.includes("node_modules/");
 export type Form = "npm" | "image";
 
 /** Makes the package in the folder, which is empty. Returns the packages of others whose code is in it. */
-export async function makePackage(root: string, folder: string, form: Form = "npm"): Promise<readonly Bundled[]> {
+export async function makePackage(root: string, folder: string, form: Form = "npm"): Promise<readonly BundledPackage[]> {
   const esbuild = esbuildOf(root);
   if (esbuild === undefined) throw new Error("esbuild is not installed: run ./stamp pnpm install");
   const besides = new Set<string>();

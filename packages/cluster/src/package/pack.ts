@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { makePackage } from "./make-package.ts";
 import { makeTestcontainers } from "./make-testcontainers.ts";
 
-export interface Packed {
+export interface PackedTarball {
   readonly path: string;
   /** Size of the tarball, in bytes. */
   readonly bytes: number;
@@ -21,7 +21,7 @@ export interface Packed {
 export const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** Makes the tarballs of all packages in the folder `out`, and tells each when it is there. Throws Error if npm is missing or fails. */
-export async function packAll(root: string, out: string, tell: (packed: Packed) => void): Promise<void> {
+export async function packAll(root: string, out: string, tell: (packed: PackedTarball) => void): Promise<void> {
   mkdirSync(out, { recursive: true });
   for (const make of [makePackage, makeTestcontainers]) {
     const folder = mkdtempSync(join(tmpdir(), "stamp-pack-"));
@@ -34,7 +34,7 @@ export async function packAll(root: string, out: string, tell: (packed: Packed) 
   }
 }
 
-async function pack(folder: string, out: string): Promise<Packed> {
+async function pack(folder: string, out: string): Promise<PackedTarball> {
   const args = ["pack", folder, "--pack-destination", out, "--json", "--loglevel=error", "--ignore-scripts", "--workspaces=false"];
   const { stdout } = await promisify(execFile)("npm", args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 });
   const [made] = JSON.parse(stdout) as readonly { readonly filename: string; readonly unpackedSize: number }[];

@@ -1,9 +1,9 @@
 /** The bill of materials of a release, in CycloneDX: each package of others whose code the programs hold. */
 import { Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
-import type { Bundled } from "../package/licences.ts";
+import type { BundledPackage } from "../package/licences.ts";
 
 /** Returns the document as JSON. It has no time and no serial number: the same packages give the same bytes. */
-export function sbomOf(name: string, version: string, bundled: readonly Bundled[]): string {
+export function sbomOf(name: string, version: string, bundled: readonly BundledPackage[]): string {
   const bom = new Models.Bom();
   const purlOf = (of: string, at: string): string => `pkg:npm/${of.replace("@", "%40")}@${at}`;
   const purl = purlOf(name, version);

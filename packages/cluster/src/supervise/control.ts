@@ -29,7 +29,7 @@ export type ControlRequest =
 export type ControlAnswer = { readonly ok: true; readonly status: ClusterStatus } | { readonly ok: false; readonly message: string };
 
 /** Supervisor, as its control server commands it. */
-export interface Controlled {
+export interface ControlledSupervisor {
   readonly folder: { readonly control: string };
   status(): ClusterStatus;
   process(name: string): Pick<ManagedProcess, "start" | "stop" | "signal"> | undefined;
@@ -54,7 +54,7 @@ export class ControlServer {
   #looking: NodeJS.Timeout | undefined;
 
   /** `onStop` is called at a request to stop; the answer is sent when it has resolved. */
-  constructor(supervisor: Controlled, onStop: () => Promise<void>) {
+  constructor(supervisor: ControlledSupervisor, onStop: () => Promise<void>) {
     this.#path = supervisor.folder.control;
     this.#makeServer = () =>
       createServer({ allowHalfOpen: true }, (socket) => {
@@ -122,10 +122,10 @@ export class ControlServer {
   }
 }
 
-async function answerTo(line: string, supervisor: Controlled, onStop: () => Promise<void>): Promise<ControlAnswer> {
+async function answerTo(line: string, supervisor: ControlledSupervisor, onStop: () => Promise<void>): Promise<ControlAnswer> {
   try {
     const request = JSON.parse(line) as ControlRequest;
-    const named = (name: string): NonNullable<ReturnType<Controlled["process"]>> => {
+    const named = (name: string): NonNullable<ReturnType<ControlledSupervisor["process"]>> => {
       const managed = supervisor.process(name);
       if (managed === undefined) throw new Error(`there is no process ${name}`);
       return managed;

@@ -1,6 +1,6 @@
 /** A supervisor with its control socket and the signals that stop it. */
 import { makeBundleWhenReady } from "../bundle/later-bundle.ts";
-import { type Controlled, ControlServer } from "./control.ts";
+import { type ControlledSupervisor, ControlServer } from "./control.ts";
 import { finalizeByItself } from "./own-finalize.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 
@@ -54,7 +54,7 @@ export async function runSupervisor(
  * stopped: its folder is another one's.
  */
 export async function superviseUntilStopped(
-  supervisor: Controlled & { start(): Promise<void>; stop(): Promise<void> },
+  supervisor: ControlledSupervisor & { start(): Promise<void>; stop(): Promise<void> },
   onStopping: (why: string) => void,
 ): Promise<Running & { readonly leave: () => void }> {
   goesOnWithoutReader();

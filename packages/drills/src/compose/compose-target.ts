@@ -20,7 +20,7 @@ import {
 import type { Address, Client, Transport } from "@stamp/ports";
 import { type Credential, credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import type { Act, ActOutcome } from "../damage/hand.ts";
+import type { ActOutcome, DamageAct } from "../damage/hand.ts";
 import { DrillError } from "../drill-error.ts";
 import type { DrillTarget } from "../target.ts";
 import { type ComposeOptions, DockerCompose, docker, type Environments } from "./docker-compose.ts";
@@ -142,7 +142,7 @@ class ComposeStage {
   }
 
   /** Acts on a container's volume, through the container or, while it is down, through another one of the same service. */
-  async hand(name: string, act: Act): Promise<ActOutcome> {
+  async hand(name: string, act: DamageAct): Promise<ActOutcome> {
     const where = this.#held.has(name) ? ["run", "--rm", "--no-deps", "-T", name] : ["exec", "-T", name];
     const program = ["node", `${programsFolder}/drill-hand.mjs`, dataFolder, name];
     const output = await this.#compose.feed(JSON.stringify(act), ...where, ...program);

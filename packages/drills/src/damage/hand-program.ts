@@ -4,8 +4,8 @@
  *   echo '{"do":"newest-copy"}' | node hand-program.ts /data extent-node-1
  */
 import { text } from "node:stream/consumers";
-import { type Act, actOn } from "./hand.ts";
+import { actOn, type DamageAct } from "./hand.ts";
 
 const [folder = "", name = ""] = process.argv.slice(2);
-const act = JSON.parse(await text(process.stdin)) as Act;
+const act = JSON.parse(await text(process.stdin)) as DamageAct;
 console.log(JSON.stringify(await actOn(folder, name, act)));

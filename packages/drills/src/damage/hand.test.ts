@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
-import { type Act, type ActOutcome, actOn } from "./hand.ts";
+import { type ActOutcome, actOn, type DamageAct } from "./hand.ts";
 
 const root = mkdtempSync(join(tmpdir(), "stamp-hand-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -28,7 +28,7 @@ function segment(generation: bigint): Buffer {
 
 test("hand, bits of a file: flipped twice they are as before, and no other byte changes", async () => {
   const folder = folderWith({ "a/b": "0123456789" });
-  const flip: Act = { do: "flip", path: "a/b", offset: 3, length: 2 };
+  const flip: DamageAct = { do: "flip", path: "a/b", offset: 3, length: 2 };
   await actOn(folder, "x", flip);
   assert.equal(readFileSync(join(folder, "a/b"), "latin1"), "012fa56789");
   await actOn(folder, "x", flip);
@@ -72,7 +72,7 @@ test("hand, newest: the segment of the highest generation goes; the copy with th
 
 test("hand, as a program: takes an act on standard input and tells the same; a failure is its exit code", async () => {
   const folder = folderWith({ file: Buffer.from([0, 255, 10]) });
-  const run = (act: Act): Promise<{ code: number; out: string }> =>
+  const run = (act: DamageAct): Promise<{ code: number; out: string }> =>
     new Promise((resolve) => {
       const args = [join(import.meta.dirname, "hand-program.ts"), folder, "extent-node-1"];
       const child = execFile(process.execPath, args, (error, out) => resolve({ code: error === null ? 0 : Number(error.code), out }));

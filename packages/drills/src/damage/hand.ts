@@ -19,7 +19,7 @@ import {
 import { join } from "node:path";
 
 /** Paths are relative to the folder of the process. Offsets and lengths are in bytes. */
-export type Act =
+export type DamageAct =
   | { readonly do: "flip"; readonly path: string; readonly offset: number; readonly length: number }
   /** Cuts bytes off the end of a file. */
   | { readonly do: "cut"; readonly path: string; readonly bytes: number }
@@ -48,7 +48,7 @@ export interface ActOutcome {
 }
 
 /** Does an act on the process with this name. */
-export async function actOn(folder: string, name: string, act: Act): Promise<ActOutcome> {
+export async function actOn(folder: string, name: string, act: DamageAct): Promise<ActOutcome> {
   const at = (path: string): string => join(folder, path);
   switch (act.do) {
     case "flip":
@@ -111,7 +111,7 @@ function newestSegment(folder: string): string {
   return join(folder, newest as string);
 }
 
-async function atDisk(folder: string, name: string, act: Extract<Act, { do: "check" | "rebuild" }>): Promise<ActOutcome> {
+async function atDisk(folder: string, name: string, act: Extract<DamageAct, { do: "check" | "rebuild" }>): Promise<ActOutcome> {
   const [{ checkDisk, rebuildDisk }, { nodeWorld }, { silentLogger }] = await Promise.all([
     import("@stamp/extent-node"),
     import("@stamp/ports-node"),

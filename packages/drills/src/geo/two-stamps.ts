@@ -9,7 +9,7 @@ import { DrillError } from "../drill-error.ts";
 export const stampNames = ["north-1", "south-1"] as const;
 export type StampName = (typeof stampNames)[number];
 
-export interface Ran {
+export interface RunCommand {
   readonly code: number;
   readonly out: string;
   readonly err: string;
@@ -96,7 +96,7 @@ export class TwoStamps {
   }
 
   /** Runs a command on the folder of both stamps, unless it names another one. */
-  run(...args: readonly string[]): Promise<Ran> {
+  run(...args: readonly string[]): Promise<RunCommand> {
     const all = [this.#main, ...args, ...(args.includes("--data") ? [] : ["--data", this.dataDir])];
     return new Promise((resolve) => {
       const child = execFile(process.execPath, all, { maxBuffer: outputMax }, (_error, out, err) =>

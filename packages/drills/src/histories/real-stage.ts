@@ -1,7 +1,7 @@
 /** Real time as a stage for recording clients. */
-import { BrokenPromise, type ObjectClients, type Stage } from "@stamp/histories";
+import { BrokenPromise, type HistoryStage, type ObjectClients } from "@stamp/histories";
 
-export function stageInto(counts: Record<string, number>): Stage {
+export function stageInto(counts: Record<string, number>): HistoryStage {
   return {
     nowMs: () => performance.now(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),

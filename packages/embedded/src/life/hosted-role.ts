@@ -6,7 +6,7 @@ import { assertAllRules, nodeWorld } from "@stamp/ports-node";
 import { MemoryDisk } from "../memory/disk.ts";
 import { MemoryKeyValueStores } from "../memory/key-value.ts";
 import type { PlannedRole } from "../plan.ts";
-import { EndedError, Life } from "./life.ts";
+import { EndedError, RoleLife } from "./life.ts";
 import { type LivedWorld, livedWorld } from "./lived-world.ts";
 
 /** State that the role was asked to have. It stays while the role starts again after a fatal error. */
@@ -28,7 +28,7 @@ export interface HostedOptions {
 const restartAfterMs = 200;
 
 interface Start {
-  readonly life: Life;
+  readonly life: RoleLife;
   readonly role: Role;
   readonly lived: LivedWorld;
 }
@@ -62,7 +62,7 @@ export class HostedRole {
     return this.#start?.role;
   }
 
-  get life(): Life | undefined {
+  get life(): RoleLife | undefined {
     return this.#start?.life;
   }
 
@@ -92,7 +92,7 @@ export class HostedRole {
     await this.#closed;
     // It was killed meanwhile, or started again.
     if (starts !== this.#starts) return;
-    const life = new Life();
+    const life = new RoleLife();
     this.#start = this.#make(life);
     if (this.#state === "paused") life.pause();
     const { role } = this.#start;
@@ -179,7 +179,7 @@ export class HostedRole {
 }
 
 /** Resolves also when the role ends before `work` is done. */
-async function untilEnded(life: Life, work: () => Promise<void>): Promise<void> {
+async function untilEnded(life: RoleLife, work: () => Promise<void>): Promise<void> {
   try {
     await life.outside(work);
   } catch (error) {

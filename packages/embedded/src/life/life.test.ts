@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EndedError, Life } from "./life.ts";
+import { EndedError, RoleLife } from "./life.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test("life: while it is paused nothing begins and nothing is heard; then all of it, in order", async () => {
-  const life = new Life();
+  const life = new RoleLife();
   const seen: string[] = [];
   let finish = (): void => {};
   const begun = life.call(() => new Promise<void>((resolve) => (finish = resolve))).then(() => seen.push("first"));
@@ -21,7 +21,7 @@ test("life: while it is paused nothing begins and nothing is heard; then all of 
 });
 
 test("life: after its end nothing begins and nothing is heard; only callers outside see that it ended", async () => {
-  const life = new Life();
+  const life = new RoleLife();
   let heard = 0;
   let begun = 0;
   const never = new Promise<void>(() => {});
@@ -47,7 +47,7 @@ test("life: after its end nothing begins and nothing is heard; only callers outs
 });
 
 test("life: a stream that its reader leaves is given back, also before its first step", async () => {
-  const life = new Life();
+  const life = new RoleLife();
   let left = 0;
   const stream: AsyncIterable<number> = {
     [Symbol.asyncIterator]: () => ({

@@ -9,7 +9,7 @@ export class EndedError extends Error {
   override readonly name = "EndedError";
 }
 
-export class Life {
+export class RoleLife {
   #state: "running" | "paused" | "ended" = "running";
   #held: (() => void)[] = [];
   /** Waiting callers outside of the stamp. */

@@ -5,7 +5,7 @@ import { silentLogger, type World } from "@stamp/ports";
 import { InProcessNetwork, nodeWorld } from "@stamp/ports-node";
 import { MemoryDisk } from "../memory/disk.ts";
 import { MemoryKeyValueStores } from "../memory/key-value.ts";
-import { Life } from "./life.ts";
+import { RoleLife } from "./life.ts";
 import { livedWorld } from "./lived-world.ts";
 
 const worldWith = (changed: Partial<World>): World => ({
@@ -28,7 +28,7 @@ test("lived world: the end waits for writes that are under way, which the next s
   let write = (): void => {};
   const disk = new MemoryDisk(1 << 20);
   disk.writeAtomically = () => new Promise((resolve) => (write = resolve));
-  const life = new Life();
+  const life = new RoleLife();
   const { world, closeAll } = livedWorld(worldWith({ disk }), life);
   void world.disk.writeAtomically("a", new Uint8Array(1));
   life.end();
@@ -53,7 +53,7 @@ test("lived world: the end takes back timers, and later ones are not made", asyn
       return { cancel: () => void timers.delete(id) };
     },
   };
-  const life = new Life();
+  const life = new RoleLife();
   const { world, closeAll } = livedWorld({ ...plain, clock: clock as World["clock"] }, life);
   world.clock.after(3_600_000, () => {});
   world.clock.after(3_600_000, () => {}).cancel();

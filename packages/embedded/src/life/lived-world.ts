@@ -13,7 +13,7 @@ import type {
   Transport,
   World,
 } from "@stamp/ports";
-import type { Life } from "./life.ts";
+import type { RoleLife } from "./life.ts";
 
 type Method = ServedService["service"]["methods"][number];
 type Handle = (request: unknown, context: CallContext) => unknown;
@@ -21,12 +21,12 @@ type Call = (request: unknown, options: CallOptions) => unknown;
 
 /** Files, stores, listeners and timers of a role, which the system would take back with a process. */
 class Held {
-  readonly #life: Life;
+  readonly #life: RoleLife;
   readonly #closers = new Set<() => Promise<unknown>>();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #timers = new Set<Timer>();
 
-  constructor(life: Life) {
+  constructor(life: RoleLife) {
     this.#life = life;
   }
 
@@ -88,7 +88,7 @@ export interface LivedWorld {
   readonly closeAll: () => Promise<void>;
 }
 
-export function livedWorld(world: World, life: Life): LivedWorld {
+export function livedWorld(world: World, life: RoleLife): LivedWorld {
   const held = new Held(life);
   return {
     world: {
@@ -150,7 +150,7 @@ const livedFile = (file: DiskFile, held: Held, closed: () => void): DiskFile => 
     }),
 });
 
-function livedStores(stores: KeyValueStores, life: Life, held: Held): KeyValueStores {
+function livedStores(stores: KeyValueStores, life: RoleLife, held: Held): KeyValueStores {
   return {
     open: async (name) => {
       const { opened, forget } = await held.open(
@@ -163,7 +163,7 @@ function livedStores(stores: KeyValueStores, life: Life, held: Held): KeyValueSt
   };
 }
 
-function livedStore(store: KeyValue, life: Life, held: Held, closed: () => void): KeyValue {
+function livedStore(store: KeyValue, life: RoleLife, held: Held, closed: () => void): KeyValue {
   const { confirm, forgetOld } = store;
   return {
     batchMax: store.batchMax,
@@ -184,7 +184,7 @@ const isStream = (kind: Method["methodKind"]): boolean => kind === "client_strea
 const isStreamed = (kind: Method["methodKind"]): boolean => kind === "server_streaming" || kind === "bidi_streaming";
 
 /** Returns a transport for the role's life: calls of the role, and those to it, pass only while it runs. */
-function livedTransport(transport: Transport, life: Life, held: Held): Transport {
+function livedTransport(transport: Transport, life: RoleLife, held: Held): Transport {
   const each = (stream: unknown): AsyncIterable<unknown> => life.each(() => stream as AsyncIterable<unknown>);
 
   const handlerOf = (method: Method, handle: Handle): Handle => {

@@ -6,12 +6,12 @@ import type { ExtentId } from "@stamp/base";
 import type { PointerBody } from "./journal-record.ts";
 import type { ReplayEffect } from "./replay.ts";
 
-export interface Pointed extends PointerBody {
+export interface PointedBytes extends PointerBody {
   readonly offsetBytes: number;
 }
 
 export class PointedData {
-  readonly #byExtent: Map<ExtentId, Pointed[]> = new Map();
+  readonly #byExtent: Map<ExtentId, PointedBytes[]> = new Map();
 
   /** Takes every effect of the replay, in order. */
   note(id: ExtentId, effect: ReplayEffect): void {
@@ -38,7 +38,7 @@ export class PointedData {
     }
   }
 
-  *all(): Iterable<readonly [ExtentId, Pointed]> {
+  *all(): Iterable<readonly [ExtentId, PointedBytes]> {
     for (const [id, pointed] of this.#byExtent) for (const each of pointed) yield [id, each];
   }
 }

@@ -1,5 +1,5 @@
 /** A stage for tests: virtual time; the first to wake goes on. */
-import type { Stage } from "../stage.ts";
+import type { HistoryStage } from "../stage.ts";
 
 /** Longer than any chain of promises between two sleeps. */
 const turnsMax = 40;
@@ -8,7 +8,7 @@ async function settled(): Promise<void> {
   for (let i = 0; i < turnsMax; i++) await Promise.resolve();
 }
 
-export function virtualStage(): Stage & { run<T>(work: Promise<T>): Promise<T> } {
+export function virtualStage(): HistoryStage & { run<T>(work: Promise<T>): Promise<T> } {
   let now = 0;
   const sleepers: { readonly at: number; readonly wake: () => void }[] = [];
   return {

@@ -23,7 +23,7 @@ import { blobsRoute, containersRoute } from "../operations/routes.ts";
 import { answer, intact, type Plan, type PlanContext, type RowEntry, refuse, successor, walkRows } from "../plan.ts";
 import type { Container, ListedBlob } from "../results.ts";
 import { decodeKey } from "../rows/key.ts";
-import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
+import { holds, parseWhere, type TagFilter, tagsOfWhere } from "../tags/where.ts";
 import { BlobPacker } from "./packed-blobs.ts";
 import { isOver, protectionOf } from "./protect/protection.ts";
 import { isPurged } from "./protect/retention.ts";
@@ -331,11 +331,11 @@ class Search {
   nextMarker = "";
   readonly #value: FindBlobs;
   readonly #context: PlanContext;
-  readonly #where: Where;
+  readonly #where: TagFilter;
   readonly #keys: BlobKeys;
   #searched = 0;
 
-  constructor(value: FindBlobs, context: PlanContext, where: Where) {
+  constructor(value: FindBlobs, context: PlanContext, where: TagFilter) {
     this.#value = value;
     this.#context = context;
     this.#where = where;

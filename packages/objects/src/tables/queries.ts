@@ -10,7 +10,7 @@ import { type FilterConstant, type FilterTerm, fits } from "./filter.ts";
 import { entityKey, entityKeyOf, folded, partitionPrefix, tableKey } from "./keys.ts";
 import type { Entity, ListTables, QueryEntities, Table } from "./operation.ts";
 import { packRows } from "./packed-entities.ts";
-import { type Span, spansFrom, spansOfQuery, spansOfTables, successor } from "./spans.ts";
+import { type KeySpan, spansFrom, spansOfQuery, spansOfTables, successor } from "./spans.ts";
 import { decodeTable } from "./tables.ts";
 
 /** Entities of one page of the service. */
@@ -31,7 +31,7 @@ interface Walk {
 
 /** Looks at row after row of the spans inside the range; `look` says whether the row counts as found, `isFull` whether to stop before the next step. */
 function* walk(
-  spans: readonly Span[],
+  spans: readonly KeySpan[],
   context: PlanContext,
   foundMax: number,
   look: (row: RowEntry) => boolean,
@@ -62,7 +62,7 @@ function* walk(
 }
 
 /** Returns where the query goes on: behind what was looked at last. */
-export function queryStart(value: QueryEntities, context: Pick<PlanContext, "rules">): readonly Span[] {
+export function queryStart(value: QueryEntities, context: Pick<PlanContext, "rules">): readonly KeySpan[] {
   const spans = spansOfQuery(context.rules, value);
   const { table, after } = value;
   if (!after) return spans;
@@ -130,7 +130,7 @@ function propertyOf(entity: Entity): (name: string) => FilterConstant | undefine
   };
 }
 
-export function tablesStart(value: ListTables): readonly Span[] {
+export function tablesStart(value: ListTables): readonly KeySpan[] {
   const spans = spansOfTables(value);
   return value.after === "" ? spans : spansFrom(spans, successor(tableKey(value.account, value.after)));
 }

@@ -12,7 +12,7 @@ import { entitiesPrefix, entityKey, folded, partitionPrefix, tableKey, tablesPre
 import type { ListTables, QueryEntities } from "./operation.ts";
 
 /** Low inclusive, high exclusive. */
-export interface Span {
+export interface KeySpan {
   readonly low: Uint8Array;
   readonly high: Uint8Array;
 }
@@ -79,7 +79,7 @@ const constantsOf = (filter: readonly FilterTerm[], key: string): string[] =>
 const same = (text: string): string => text;
 
 /** Returns the spans in key order, disjoint. */
-export function spansOfQuery(rules: Rules, { table, filter }: Pick<QueryEntities, "table" | "filter">): Span[] {
+export function spansOfQuery(rules: Rules, { table, filter }: Pick<QueryEntities, "table" | "filter">): KeySpan[] {
   const all = entitiesPrefix(rules, table);
   const spans = new Spans();
   const rowPieces = piecesOf(constantsOf(filter, "RowKey"));
@@ -101,7 +101,7 @@ export function spansOfQuery(rules: Rules, { table, filter }: Pick<QueryEntities
 }
 
 /** Returns the spans of table names that a query can match, without regard to case. */
-export function spansOfTables({ account, filter }: Pick<ListTables, "account" | "filter">): Span[] {
+export function spansOfTables({ account, filter }: Pick<ListTables, "account" | "filter">): KeySpan[] {
   const all = tablesPrefix(account);
   const spans = new Spans();
   for (const piece of piecesOf(constantsOf(filter, "TableName").map(folded))) {
@@ -126,7 +126,7 @@ export const successor = (key: Uint8Array): Uint8Array => concatBytes([key, Uint
 
 /** Spans of keys; neighbouring ones are joined. */
 class Spans {
-  readonly list: Span[] = [];
+  readonly list: KeySpan[] = [];
 
   add(low: Uint8Array, high: Uint8Array): void {
     const last = this.list.at(-1);
@@ -136,8 +136,8 @@ class Spans {
 }
 
 /** Returns the parts of the spans that are not before `from`. */
-export function spansFrom(spans: readonly Span[], from: Uint8Array): Span[] {
-  const left: Span[] = [];
+export function spansFrom(spans: readonly KeySpan[], from: Uint8Array): KeySpan[] {
+  const left: KeySpan[] = [];
   for (const span of spans) {
     if (compareBytes(span.high, from) <= 0) continue;
     left.push(compareBytes(span.low, from) < 0 ? { low: from, high: span.high } : span);

@@ -25,7 +25,7 @@ export interface Comparison {
 }
 
 /** Filter: groups of comparisons joined by AND, of which one group must hold. */
-export type Where = readonly (readonly Comparison[])[];
+export type TagFilter = readonly (readonly Comparison[])[];
 
 /** A search of an account, a search of one container, a condition of a request. */
 export type WhereKind = "search" | "containerSearch" | "condition";
@@ -38,7 +38,7 @@ const containerName = "@container";
 const reservedWords: ReadonlySet<string> = new Set(["YEAR", "MONTH"]);
 
 /** Parsed search; `reason`: message of the service for a search that it can't read. */
-export type ParsedWhere = { readonly ok: true; readonly where: Where } | { readonly ok: false; readonly reason: string };
+export type ParsedWhere = { readonly ok: true; readonly where: TagFilter } | { readonly ok: false; readonly reason: string };
 
 const bad = (why: string): string => `Error parsing query: ${why}`;
 
@@ -84,7 +84,7 @@ export function parseWhere(text: string, kind: WhereKind): ParsedWhere {
   return typeof where === "string" ? { ok: false, reason: where } : { ok: true, where };
 }
 
-function readWhere(text: string, kind: WhereKind): Where | string {
+function readWhere(text: string, kind: WhereKind): TagFilter | string {
   if (text.length > whereCharactersMax) return bad(`an expression has at most ${whereCharactersMax} characters`);
   const tokens = tokensOf(text);
   const last = tokens.at(-1) as Token;
@@ -123,11 +123,11 @@ function comparisonOf(name: Token, operator: Token, value: Token, kind: WhereKin
 }
 
 /** Returns the container that a search is limited to. */
-export const containerOfWhere = (where: Where): string | undefined =>
+export const containerOfWhere = (where: TagFilter): string | undefined =>
   where[0]?.find((comparison) => comparison.name === containerName)?.value;
 
 /** True if the tags fulfil the search; the caller looks at `@container`. */
-export const holds = (where: Where, tags: Metadata): boolean =>
+export const holds = (where: TagFilter, tags: Metadata): boolean =>
   where.some((comparisons) => comparisons.every((comparison) => comparison.name === containerName || compares(comparison, tags)));
 
 function compares({ name, operator, value }: Comparison, tags: Metadata): boolean {
@@ -151,7 +151,7 @@ function compares({ name, operator, value }: Comparison, tags: Metadata): boolea
 }
 
 /** Returns the tags that an expression speaks of. */
-export function tagsOfWhere(where: Where, tags: Metadata): Metadata {
+export function tagsOfWhere(where: TagFilter, tags: Metadata): Metadata {
   const shown: Record<string, string> = Object.create(null);
   for (const { name } of where.flat()) if (Object.hasOwn(tags, name)) shown[name] = tags[name] as string;
   return shown;

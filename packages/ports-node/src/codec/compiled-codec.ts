@@ -6,11 +6,11 @@
  * protobuf-es: unknown fields, a message field twice, numbers of more than 64 bits, malformed bytes, values of the wrong type.
  */
 import { type DescField, type DescMessage, type DescOneof, type Message, ScalarType } from "@bufbuild/protobuf";
-import { type Encoded, odd, WireReader, WireWriter } from "./wire-format.ts";
+import { type EncodedParts, odd, WireReader, WireWriter } from "./wire-format.ts";
 
 export interface CompiledCodec {
   /** Returns undefined for a message that is left to protobuf-es. */
-  encode(init: object): Encoded | undefined;
+  encode(init: object): EncodedParts | undefined;
   decode(bytes: Uint8Array): Message | undefined;
 }
 

@@ -33,7 +33,7 @@ export interface Reference {
 }
 
 /** Encoded message without its large byte values, and these values. */
-export interface Encoded {
+export interface EncodedParts {
   readonly own: Uint8Array;
   /** References in the order of their offsets. */
   readonly references: readonly Reference[];
@@ -51,7 +51,7 @@ export class WireWriter {
   #references: { at: number; readonly bytes: Uint8Array }[] = [];
 
   /** Runs `encode` and returns the bytes that it wrote. */
-  take(encode: () => void): Encoded {
+  take(encode: () => void): EncodedParts {
     this.#at = 0;
     try {
       encode();

@@ -15,7 +15,7 @@ import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { assert } from "@stamp/base";
 import { type CompiledCodec, compiledCodec } from "../codec/compiled-codec.ts";
-import { type Encoded, noReferences, type Reference } from "../codec/wire-format.ts";
+import { type EncodedParts, noReferences, type Reference } from "../codec/wire-format.ts";
 import { varintSize, writeVarint } from "./bus/varint.ts";
 
 /** Messages from this size on are decoded in place: to copy a page of rows costs more than to decode it. */
@@ -24,7 +24,7 @@ const none: readonly Uint8Array[] = [];
 const emptyBytes = new Uint8Array(0);
 
 /** An encoded message that is still in parts. */
-export interface Prepared {
+export interface PreparedMessage {
   readonly sizeBytes: number;
   readonly small: Uint8Array;
   /** Large bytes that belong into `small`, in order. */
@@ -33,7 +33,7 @@ export interface Prepared {
   readonly payload: readonly Uint8Array[];
 }
 
-export const preparedNothing: Prepared = { sizeBytes: 0, small: emptyBytes, references: noReferences, payloadTag: 0, payload: none };
+export const preparedNothing: PreparedMessage = { sizeBytes: 0, small: emptyBytes, references: noReferences, payloadTag: 0, payload: none };
 
 export function copyPayload(target: Uint8Array, at: number, payload: Uint8Array): number {
   target.set(payload, at);
@@ -41,7 +41,7 @@ export function copyPayload(target: Uint8Array, at: number, payload: Uint8Array)
 }
 
 /** Returns where to go on; so does `put`. */
-export function writePrepared(target: Uint8Array, at: number, prepared: Prepared, put: typeof copyPayload = copyPayload): number {
+export function writePrepared(target: Uint8Array, at: number, prepared: PreparedMessage, put: typeof copyPayload = copyPayload): number {
   const { small } = prepared;
   let next = at;
   let written = 0;
@@ -60,7 +60,7 @@ export function writePrepared(target: Uint8Array, at: number, prepared: Prepared
   return next;
 }
 
-export function preparedToBuffer(prepared: Prepared): Buffer {
+export function preparedToBuffer(prepared: PreparedMessage): Buffer {
   const buffer = Buffer.allocUnsafe(prepared.sizeBytes);
   writePrepared(buffer, 0, prepared);
   return buffer;
@@ -111,7 +111,7 @@ export class MessageCodec {
   }
 
   /** Encodes a message. Throws if a value does not fit its field (a bug of the caller). */
-  prepare(init: object): Prepared {
+  prepare(init: object): PreparedMessage {
     if (!this.hasPayload) {
       const { own, references } = this.#compiled?.encode(init) ?? encodedWhole(toBinary(this.schema, create(this.schema, init as never)));
       return { sizeBytes: own.length + sizeOf(references), small: own, references, payloadTag: 0, payload: none };
@@ -146,7 +146,7 @@ export class MessageCodec {
   }
 }
 
-const encodedWhole = (own: Uint8Array): Encoded => ({ own, references: noReferences });
+const encodedWhole = (own: Uint8Array): EncodedParts => ({ own, references: noReferences });
 
 function sizeOf(references: readonly Reference[]): number {
   let bytes = 0;

@@ -26,7 +26,7 @@ import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { http } from "./node-http.ts";
 import { Paces } from "./paces.ts";
 import { endRefused, lastAnswer, refusals, statuses } from "./refused.ts";
-import { endInStages, Ignored } from "./sent-ahead.ts";
+import { endInStages, IgnoredRequests } from "./sent-ahead.ts";
 
 export interface HttpServeOptions {
   /** `host:port`; port 0 for any. */
@@ -66,7 +66,7 @@ export class NodeHttpServer {
   readonly #endWatch: (() => void) | undefined;
   #certificate: CertificateInUse | undefined;
   readonly #paces: Paces;
-  readonly #ignored: Ignored;
+  readonly #ignored: IgnoredRequests;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
   #closing = false;
@@ -77,7 +77,7 @@ export class NodeHttpServer {
     this.#logger = options.logger ?? silentLogger;
     const limits = this.#limits;
     this.#paces = new Paces(limits);
-    this.#ignored = new Ignored(limits.ignoredMax);
+    this.#ignored = new IgnoredRequests(limits.ignoredMax);
     const serverOptions = {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headerTimeoutMs,

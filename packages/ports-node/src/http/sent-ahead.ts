@@ -12,7 +12,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /** Requests that are not served, of all connections of a door. */
-export class Ignored {
+export class IgnoredRequests {
   readonly #max: number;
   #held = 0;
   readonly #connections = new WeakMap<Socket, number>();

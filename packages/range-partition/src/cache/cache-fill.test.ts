@@ -4,7 +4,7 @@ import { unwrap } from "@stamp/base";
 import type { PartitionLimits, RangePartition } from "../index.ts";
 import { put, read, Stamp, write } from "../testing/harness.ts";
 import { makeCaches } from "./caches.ts";
-import { type Filled, FillQueue } from "./fill-queue.ts";
+import { type FilledRange, FillQueue } from "./fill-queue.ts";
 
 const rowsMax = 2_000;
 const keyOf = (i: number): string => `k${String(i).padStart(6, "0")}`;
@@ -98,7 +98,7 @@ test("row cache: ranges are filled again once for what was pushed out, and only 
   const queue = new FillQueue();
   const blocks = { pushedOutBytes: 0, holds: (bytes: number) => bytes <= 100 };
   const filled: string[] = [];
-  const range = (name: string, bytes: number): Filled => ({ bytes: () => bytes, fill: () => filled.push(name) });
+  const range = (name: string, bytes: number): FilledRange => ({ bytes: () => bytes, fill: () => filled.push(name) });
   const [one, other] = [range("one", 60), range("other", 50)];
   const refilled = (): string => {
     queue.refill(blocks);

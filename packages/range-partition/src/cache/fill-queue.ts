@@ -7,7 +7,7 @@ import type { BlockCache } from "./block-cache.ts";
 const fillAfterMs = 10_000;
 
 /** A range that shares the cache. */
-export interface Filled {
+export interface FilledRange {
   /** Returns the size of the range's checkpoints, in bytes. */
   readonly bytes: () => number;
   /** Fills the cache with blocks of the range. */
@@ -16,16 +16,16 @@ export interface Filled {
 
 /** Lets one range at a time fill, of all that share a cache, in the order of their coming. */
 export class FillQueue {
-  readonly #ranges = new Set<Filled>();
+  readonly #ranges = new Set<FilledRange>();
   readonly #turns = new WorkInTurn();
   /** Bytes that had been pushed out when all ranges were last asked for. */
   #pushedOutBytes = 0;
 
-  join(range: Filled): void {
+  join(range: FilledRange): void {
     this.#ranges.add(range);
   }
 
-  leave(range: Filled): void {
+  leave(range: FilledRange): void {
     this.#ranges.delete(range);
   }
 

@@ -3,7 +3,7 @@
  * out. While all of them, with those that are being written out, exceed twice the budget, commits wait. So the memory
  * of a server, and the replay after its death, do not grow with the number of its ranges.
  */
-import { Bell } from "@stamp/base";
+import { WakeUp } from "@stamp/base";
 
 interface Member {
   activeBytes: number;
@@ -25,7 +25,7 @@ export class MemoryBudget {
   readonly #members = new Set<Member>();
   #activeBytes = 0;
   #frozenBytes = 0;
-  readonly #shrunk = new Bell();
+  readonly #shrunk = new WakeUp();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;

@@ -20,8 +20,8 @@ import {
   type Write,
 } from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
-import type { Undurable } from "../commit/group-commit.ts";
-import type { HandoffRecord, Leaving } from "../handoff/leave.ts";
+import type { UndurableCommits } from "../commit/group-commit.ts";
+import type { HandoffRecord, LeaveOptions } from "../handoff/leave.ts";
 import { MergedVersions } from "../tables.ts";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
@@ -35,7 +35,7 @@ export interface MaintenanceStreams {
 }
 
 /** Memory table that takes no more commits, with its needs of the log. */
-export interface Frozen {
+export interface FrozenTable {
   readonly table: MemoryTable;
   /** Sequence of the last commit before the table was frozen. A parent's commits may all be outside of it. */
   readonly lastSequence: number;
@@ -60,7 +60,7 @@ const flush = { inMemory: () => true, givenUp: () => false, restTimes: () => 0 }
 const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
 
-const factsOf = ({ lastSequence, lastTicket, logStart }: Frozen): Partial<PartitionState> => ({
+const factsOf = ({ lastSequence, lastTicket, logStart }: FrozenTable): Partial<PartitionState> => ({
   checkpointedSequence: lastSequence,
   lastTicket,
   logStartExtentId: logStart.extentId,
@@ -133,7 +133,7 @@ export class Maintenance {
   }
 
   /** Writes the table out. When it resolves well the table is no longer needed. */
-  async checkpoint(frozen: Frozen): Promise<Outcome<void>> {
+  async checkpoint(frozen: FrozenTable): Promise<Outcome<void>> {
     const { times, world } = this.#storage;
     const sinceMs = world.clock.monotonicMs();
     const rules: Rules = world.rules;
@@ -216,9 +216,9 @@ export class Maintenance {
    * Nothing is truncated: the streams are about to go.
    */
   async leave(
-    frozen: Frozen,
-    undurable: Omit<Undurable, "recorded">,
-    { children, restBytesMax, writeRecord }: Leaving,
+    frozen: FrozenTable,
+    undurable: Omit<UndurableCommits, "recorded">,
+    { children, restBytesMax, writeRecord }: LeaveOptions,
   ): Promise<Outcome<HandoffRecord>> {
     this.#stopped = true;
     const isLittle = frozen.table.bytes + undurable.bytes <= restBytesMax;

@@ -51,7 +51,7 @@ export class MergePace {
 }
 
 /** Kind of the requests that this process served lately. */
-export type Served = "nothing" | "reads" | "writes";
+export type ServedKind = "nothing" | "reads" | "writes";
 
 /** Watches, for one merge, what was served since the last look, and if much was written lately. */
 export class ServedWatch {
@@ -67,7 +67,7 @@ export class ServedWatch {
     this.#sinceBytes = figures.bytesWritten;
   }
 
-  look(nowMs: number, figures: ServedFigures): Served {
+  look(nowMs: number, figures: ServedFigures): ServedKind {
     const { rowsRead, bytesWritten } = this.#before;
     this.#before = figures;
     const elapsedMs = nowMs - this.#sinceMs;
@@ -87,7 +87,7 @@ export class ServedWatch {
  * there a filter says no. So all merges of this process together (`merges`) take a sixteenth of its time then. Without clients there is
  * nobody to rest for.
  */
-export function restTimes(checkpoints: number, checkpointsMax: number, served: Served, merges: number): number {
+export function restTimes(checkpoints: number, checkpointsMax: number, served: ServedKind, merges: number): number {
   if (served === "nothing") return 0;
   if (served === "reads") return readsPart * merges - 1;
   if (checkpoints > checkpointsMax) return 0;

@@ -6,18 +6,18 @@
 import { type Failure, type Outcome, ok } from "@stamp/base";
 import { jittered, sleep, type Timer, type World } from "@stamp/ports";
 import { fillCache } from "../cache/cache-fill.ts";
-import type { Filled } from "../cache/fill-queue.ts";
+import type { FilledRange } from "../cache/fill-queue.ts";
 import type { MemoryBudget, MemoryShare } from "../cache/memory-budget.ts";
 import type { MemoryTables } from "../memory-tables.ts";
 import type { Storage } from "./checkpoint-reader.ts";
-import { type Frozen, type Maintenance, mergesMax } from "./maintenance.ts";
+import { type FrozenTable, type Maintenance, mergesMax } from "./maintenance.ts";
 
 const mergeRetryMs = 5_000;
 /** A child does not merge at first: operations that waited for the split come now. */
 const childRestMs = 1_000;
 
 /** The partition that is kept up. */
-export interface Kept {
+export interface KeptPartition {
   readonly rangeId: string;
   readonly world: World;
   readonly storage: Storage;
@@ -33,14 +33,14 @@ export interface Kept {
   readonly recorded: () => Failure | undefined;
   readonly lastTicket: () => number;
   /** Called when the active table is frozen. */
-  readonly frozen: (frozen: Frozen) => void;
+  readonly frozen: (frozen: FrozenTable) => void;
   readonly lose: (failure: Failure) => void;
 }
 
 export class Upkeep {
-  readonly #kept: Kept;
+  readonly #kept: KeptPartition;
   readonly #memory: MemoryShare;
-  readonly #filled: Filled;
+  readonly #filled: FilledRange;
   #checkpointing: Promise<void> = Promise.resolve();
   /** True while a fill of the row data cache is asked for and not begun. */
   #fillWaits = false;
@@ -48,7 +48,7 @@ export class Upkeep {
   /** Merges under way, or resting after a failure. */
   readonly #merging = new Set<Promise<void>>();
 
-  constructor(kept: Kept) {
+  constructor(kept: KeptPartition) {
     this.#kept = kept;
     this.#filled = { bytes: () => this.checkpointBytes, fill: () => this.fillCache() };
     this.#memory = kept.memory.join(() => this.#writeOut());
@@ -132,7 +132,7 @@ export class Upkeep {
     if (ended() === undefined) this.#memory.set(tables.active.bytes, tables.frozenBytes);
   }
 
-  freeze(): Frozen {
+  freeze(): FrozenTable {
     const { tables, lastTicket, frozen } = this.#kept;
     const table = tables.freeze(lastTicket());
     frozen(table);
@@ -163,7 +163,7 @@ export class Upkeep {
     this.#checkpointing = this.#checkpoint(this.freeze()).then(() => this.look());
   }
 
-  async #checkpoint(frozen: Frozen): Promise<void> {
+  async #checkpoint(frozen: FrozenTable): Promise<void> {
     const { maintenance, tables, lose } = this.#kept;
     if (maintenance.crowded) await Promise.race(this.#merging);
     const written = await maintenance.checkpoint(frozen);

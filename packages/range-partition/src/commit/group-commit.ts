@@ -9,14 +9,14 @@
  * may go along in another record (`leave`): it happened when either is durable. Or the log is cut behind what it acknowledged (`cut`): it
  * did not happen.
  */
-import { assert, Bell, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { assert, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome, WakeUp } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
 import { type Cause, causedTogether, type Timer, type World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import type { RowWrite } from "../types.ts";
 
 /** A group whose record is durable. */
-export interface Committed {
+export interface CommittedGroup {
   readonly firstSequence: number;
   readonly transactions: readonly (readonly RowWrite[])[];
   /** Place of the commit in the log, once it is durable. */
@@ -26,7 +26,7 @@ export interface Committed {
 }
 
 /** Commits of a leaving partition that are decided and not durable. */
-export interface Undurable {
+export interface UndurableCommits {
   /** Writes in the order of their commits. */
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
@@ -37,7 +37,7 @@ export interface Undurable {
 }
 
 /** Log that was cut for a split or merge. */
-export interface Cut {
+export interface LogCut {
   /** Resolves when all is applied that the log had acknowledged: at once, nothing is waited for. */
   readonly applied: Promise<void>;
   /** Called once it is known if the log was sealed where it was cut. */
@@ -54,7 +54,7 @@ export interface GroupCommitOptions {
   readonly lastTicket: number;
   /** Durations of the appends to the commit log. */
   readonly appends: Histogram;
-  readonly apply: (committed: Committed) => void;
+  readonly apply: (committed: CommittedGroup) => void;
   /** Resolves when there is memory for another group. */
   readonly room: () => Promise<void>;
   readonly onLost: (failure: Failure) => void;
@@ -101,7 +101,7 @@ export class GroupCommit {
   #groups = 0;
   #commits = 0;
   #overdueBytes = 0;
-  readonly #idle = new Bell();
+  readonly #idle = new WakeUp();
   readonly #undurable = new Set<Group>();
   #appending: Promise<void> = Promise.resolve();
   /** True if the log is sealed where it was cut; false: it is not, or nobody can say. */
@@ -214,7 +214,7 @@ export class GroupCommit {
    * cutNotAcknowledged). What waits did not happen. What is on its way did not either once the log is sealed there, and is unknown until
    * then (rule redoneWhenChanged). For once; undefined when where the log ends is not known.
    */
-  cut(failure: Failure): Cut | undefined {
+  cut(failure: Failure): LogCut | undefined {
     const { rules } = this.#world;
     if (!this.#log.cut()) return undefined;
     this.end(failure);
@@ -236,7 +236,7 @@ export class GroupCommit {
    * Nothing more goes to the log: what waits, and what is on its way there, goes along in the record that the caller appends to another
    * stream of this owner. For once, when nothing is decided any more.
    */
-  leave(): Undurable {
+  leave(): UndurableCommits {
     assert(this.#elsewhere === undefined, "it leaves once");
     const { promise, resolve } = Promise.withResolvers<Outcome<void>>();
     this.#elsewhere = promise;
@@ -350,7 +350,7 @@ export class GroupCommit {
   }
 
   /** Takes note that a group is durable, at its first moment. */
-  #durable(group: Group, where: Pick<Committed, "place" | "bytes">): void {
+  #durable(group: Group, where: Pick<CommittedGroup, "place" | "bytes">): void {
     if (!this.#undurable.delete(group)) return;
     const { firstSequence, queued } = group;
     if (queued.length === 0) return;

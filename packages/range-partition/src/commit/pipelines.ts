@@ -4,7 +4,7 @@ import type { RowWrite } from "../types.ts";
 import { PendingWrites } from "./pending-writes.ts";
 
 /** A transaction that was decided under a lock key. */
-export interface Last {
+export interface LastDecided {
   /** Resolves to true when the write is durable and applied, to false if that never happens. */
   readonly settled: Promise<boolean>;
   /** True if the write became durable, false if it failed; undefined while that is open. */
@@ -14,7 +14,7 @@ export interface Last {
 interface Pipeline {
   readonly pending: PendingWrites;
   unsettled: number;
-  last: Last;
+  last: LastDecided;
 }
 
 export class Pipelines {
@@ -26,7 +26,7 @@ export class Pipelines {
   }
 
   /** Returns the last transaction that was decided under this key; undefined if all are settled. */
-  last(lockKey: Uint8Array): Last | undefined {
+  last(lockKey: Uint8Array): LastDecided | undefined {
     return this.#open.size === 0 ? undefined : this.#open.get(nameOfKey(lockKey))?.last;
   }
 
@@ -39,7 +39,7 @@ export class Pipelines {
   enter(lockKey: Uint8Array, writes: readonly RowWrite[]): (durable: boolean) => void {
     const name = nameOfKey(lockKey);
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const last: Last = { settled: promise, durable: undefined };
+    const last: LastDecided = { settled: promise, durable: undefined };
     const pipeline: Pipeline = this.#open.get(name) ?? { pending: new PendingWrites(), unsettled: 0, last };
     this.#open.set(name, pipeline);
     pipeline.unsettled++;

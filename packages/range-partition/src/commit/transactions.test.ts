@@ -6,7 +6,7 @@ import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Simulation } from "@stamp/virtual-time";
 import { put } from "../testing/harness.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { type Surroundings, Transactions } from "./transactions.ts";
+import { type TransactionHost, Transactions } from "./transactions.ts";
 
 /** Transactions whose log acknowledges appends when `acknowledge` is called; from then on at once. */
 function makeTransactions(simulation: Simulation, overdueBytesMax = 1 << 20) {
@@ -27,7 +27,7 @@ function makeTransactions(simulation: Simulation, overdueBytesMax = 1 << 20) {
     room: async () => {},
     onLost: () => assert.fail("not lost"),
   });
-  const around: Partial<Surroundings> = {
+  const around: Partial<TransactionHost> = {
     ...{ rangeId: "r1", lowKey: utf8(""), highKey: utf8("~"), transactionsMax: 100, commit },
     phases: { turn: made(), decide: made(), commit: made() },
     closed: () => undefined,
@@ -35,7 +35,7 @@ function makeTransactions(simulation: Simulation, overdueBytesMax = 1 << 20) {
     get: async () => undefined,
     lead: () => 0,
   };
-  const transactions = new Transactions(world, around as Surroundings);
+  const transactions = new Transactions(world, around as TransactionHost);
   /** Writes the row `q`, pipelined. */
   const write = (timeoutMs = 60_000): Promise<Outcome<string>> =>
     transactions.run(utf8("q"), async () => ({ writes: [put("q", "v".repeat(300))], result: "done" }), { timeoutMs, pipelined: true });

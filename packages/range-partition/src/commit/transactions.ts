@@ -6,20 +6,20 @@
  * it is decided), so that nobody is told of what may still vanish. A transaction that is not pipelined sees committed rows only, so it
  * decides when the pipelined transactions before it are durable (rule plainAfterPipelined).
  */
-import { assert, Bell, compareBytes, emptyBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { assert, compareBytes, emptyBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused, WakeUp } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
 import { type Cause, SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import type { ScanRange } from "../scan-range.ts";
 import type { StorageTimes } from "../storage-times.ts";
 import { getVersion, RowScan, type TableView } from "../tables.ts";
-import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import type { DecidedWrites, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
-import { type Last, Pipelines } from "./pipelines.ts";
+import { type LastDecided, Pipelines } from "./pipelines.ts";
 
 /** The part of a partition that transactions see and need. */
-export interface Surroundings {
+export interface TransactionHost {
   readonly rangeId: string;
   /** Inclusive, and exclusive: empty for to the end. */
   readonly lowKey: Uint8Array;
@@ -59,7 +59,7 @@ const emptyCohort = (): Cohort => ({ count: 0, emptied: Promise.withResolvers<vo
 
 export class Transactions {
   readonly #world: World;
-  readonly #around: Surroundings;
+  readonly #around: TransactionHost;
   readonly #locks: KeyLocks;
   readonly #slow: SlowLog;
   readonly #pipelines = new Pipelines();
@@ -68,10 +68,10 @@ export class Transactions {
   #cohort: Cohort = emptyCohort();
   /** Resolves when the transactions are over that somebody waits for. */
   #over: Promise<unknown> = Promise.resolve();
-  readonly #emptied = new Bell();
-  readonly #decided = new Bell();
+  readonly #emptied = new WakeUp();
+  readonly #decided = new WakeUp();
 
-  constructor(world: World, around: Surroundings) {
+  constructor(world: World, around: TransactionHost) {
     this.#world = world;
     this.#around = around;
     this.#locks = new KeyLocks(world.clock);
@@ -127,7 +127,7 @@ export class Transactions {
 
   async run<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
-    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    decide: (transaction: Transaction) => Promise<DecidedWrites<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>> {
     const { rangeId, transactionsMax, commit, phases } = this.#around;
@@ -159,7 +159,7 @@ export class Transactions {
       if (closedMeanwhile !== undefined) return { ok: false, failure: closedMeanwhile };
       return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
     }
-    let decided: Decided<T>;
+    let decided: DecidedWrites<T>;
     // Both at once: tickets with a lead rise as those without it do.
     const ticket = commit.takeTicket() + this.#around.lead(lockKey instanceof Uint8Array ? lockKey : (lockKey[0] ?? emptyBytes));
     this.#deciding++;
@@ -207,10 +207,10 @@ export class Transactions {
 
   async #end<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
-    decided: Decided<T>,
+    decided: DecidedWrites<T>,
     options: TransactOptions,
     begun: Begun,
-    { release, leave, seen }: { readonly release: () => void; readonly leave: () => void; readonly seen: Last | undefined },
+    { release, leave, seen }: { readonly release: () => void; readonly leave: () => void; readonly seen: LastDecided | undefined },
   ): Promise<Outcome<T>> {
     if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, begun, release, seen, options.cause);
     const { writes, result } = decided;
@@ -230,10 +230,10 @@ export class Transactions {
    */
   async #pipelined<T>(
     lockKey: Uint8Array,
-    decided: Decided<T>,
+    decided: DecidedWrites<T>,
     begun: Begun,
     release: () => void,
-    seen: Last | undefined,
+    seen: LastDecided | undefined,
     cause: Cause | undefined,
   ): Promise<Outcome<T>> {
     const { writes, result } = decided;
@@ -257,7 +257,7 @@ export class Transactions {
     if (writes.length === 0 || refusal !== undefined) {
       release();
       const known = seen === undefined || !rules.on("pipelineAnswersDurable") ? true : seen.durable;
-      const durable = known ?? (await within(clock, leftMs, (seen as Last).settled));
+      const durable = known ?? (await within(clock, leftMs, (seen as LastDecided).settled));
       leave();
       if (durable) return refusal ?? ok(result);
       const closed = this.#around.closed();

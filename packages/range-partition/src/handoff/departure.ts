@@ -14,10 +14,10 @@ import type { GroupCommit } from "../commit/group-commit.ts";
 import type { Transactions } from "../commit/transactions.ts";
 import type { PartitionStreams } from "../load/load.ts";
 import type { MemoryTables } from "../memory-tables.ts";
-import { type HandoffRecord, type Leaving, type Left, leaveTogether } from "./leave.ts";
+import { type HandoffRecord, type LeaveOptions, type LeftPartition, leaveTogether } from "./leave.ts";
 
 /** The partition that leaves. */
-export interface Leaver {
+export interface LeavingPartition {
   readonly rangeId: string;
   readonly world: World;
   readonly streams: PartitionStreams;
@@ -43,7 +43,7 @@ const dataIdleTimeoutMs = 2_000;
 const leftStreamsTimeoutMs = 500;
 
 export class Departure {
-  readonly #leaver: Leaver;
+  readonly #leaver: LeavingPartition;
   #preparing = false;
   /** Number of attempts to leave that were taken back. */
   #resumed = 0;
@@ -52,7 +52,7 @@ export class Departure {
   #holdsRows = false;
   #left: Failure | undefined;
 
-  constructor(leaver: Leaver) {
+  constructor(leaver: LeavingPartition) {
     this.#leaver = leaver;
   }
 
@@ -146,7 +146,7 @@ export class Departure {
    * One, or two neighbours: they take no more writes, and the first one leaves in its metadata stream the state from which the ranges of
    * `children` are loaded; reads go on. For good: the caller closes them afterwards, and loads them again if the handoff fails.
    */
-  static leave(departures: readonly Departure[], children: readonly string[]): Promise<Outcome<Left>> {
+  static leave(departures: readonly Departure[], children: readonly string[]): Promise<Outcome<LeftPartition>> {
     const [first, second, ...others] = departures;
     assert(first !== undefined && others.length === 0, "one or two leave");
     if (second === undefined) return first.#leaveLog(children);
@@ -162,7 +162,7 @@ export class Departure {
    * Writes wait from when the log is cut until the children are served: what of them is acknowledged is in the log before that, all else is done
    * anew.
    */
-  async #leaveLog(children: readonly string[]): Promise<Outcome<Left>> {
+  async #leaveLog(children: readonly string[]): Promise<Outcome<LeftPartition>> {
     const { rangeId, world, streams, maintenance, commit, tables, ended } = this.#leaver;
     this.#preparing = true;
     maintenance.stop();
@@ -193,7 +193,7 @@ export class Departure {
    * The last record carries commits that are decided and not durable yet. They are answered when either that record or
    * the log has them (rule drainBeforeLeaving). Refuses if a checkpoint would have to take rows that followers lack: they would be ended.
    */
-  async #leaveRecord(how: Leaving): Promise<Outcome<Left>> {
+  async #leaveRecord(how: LeaveOptions): Promise<Outcome<LeftPartition>> {
     const { rangeId, world, maintenance, commit, transactions, tables, upkeep, ended } = this.#leaver;
     this.#left = this.#becomes(how.children.join(" and "));
     const { rules, clock } = world;

@@ -21,7 +21,7 @@ export interface OwnedNames {
   readonly ownerEpoch: number;
 }
 
-export interface Parent extends OwnedNames {
+export interface HandingParent extends OwnedNames {
   /** Streams as the parent left them, if this process still has them. */
   readonly left?: PartitionStreams;
   /** Extent of the first parent's last record; replay of the children begins there. */
@@ -35,7 +35,7 @@ export type HandedOver = ReadonlyMap<string, Location>;
 /** Kinds of streams that a child takes from two parents. Commit logs are not joined: each has its own sequences. */
 const sharedOfTwo = ["metadata", "rowData", "blobData"] as const;
 const sharedOfOne = [...sharedOfTwo, "commitLog"] as const;
-const sharedKinds = (parents: readonly Parent[]) => (parents.length > 1 ? sharedOfTwo : sharedOfOne);
+const sharedKinds = (parents: readonly HandingParent[]) => (parents.length > 1 ? sharedOfTwo : sharedOfOne);
 const aheadTimeoutMs = 5_000;
 
 /**
@@ -46,7 +46,7 @@ const aheadTimeoutMs = 5_000;
 export async function handOver(
   world: World,
   client: StreamClient,
-  parents: readonly Parent[],
+  parents: readonly HandingParent[],
   children: readonly OwnedNames[],
   timeoutMs: number,
 ): Promise<Outcome<HandedOver>> {
@@ -88,7 +88,7 @@ export async function allocateForChildren(
 const rangeFrom = (stream: string, firstExtentId = 0) =>
   firstExtentId === 0 ? { stream } : { stream, firstExtentId: toWire(firstExtentId) };
 
-function editsOf(parents: readonly Parent[], children: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
+function editsOf(parents: readonly HandingParent[], children: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
   const [first] = parents;
   const shared: readonly string[] = sharedKinds(parents);
   const goes = parents.flatMap(({ streams, ownerEpoch, left }) =>

@@ -14,7 +14,7 @@ import { RangePartition } from "../range-partition.ts";
 import type { PartitionOptions } from "../types.ts";
 import { Departure } from "./departure.ts";
 import { allocateForChildren, type HandedOver, handOver, type OwnedNames } from "./hand-over.ts";
-import type { Left } from "./leave.ts";
+import type { LeftPartition } from "./leave.ts";
 import { untilHeld, untilMergeable } from "./mergeable.ts";
 
 export type HandoffPhase = "begun" | "preparing" | "prepared" | "resumed" | "held" | "left" | "handedOver";
@@ -35,7 +35,7 @@ export class Handoff {
   /** Time in which followers of two parents acknowledge what they lack, in milliseconds; undefined: a merge ends those that lack something. */
   readonly #followedWaitMs: number | undefined;
   #phase: HandoffPhase = "begun";
-  #left: Left | undefined;
+  #left: LeftPartition | undefined;
   #handed: HandedOver | undefined;
 
   /** One parent, or two neighbours in order. */
@@ -108,7 +108,7 @@ export class Handoff {
   }
 
   /** Takes no new write from `heldSinceMs` on; resolves when the children's state is in the first parent's metadata stream. Reads go on. */
-  async leave(): Promise<Outcome<Left>> {
+  async leave(): Promise<Outcome<LeftPartition>> {
     assert(this.#phase === "held", "leave follows holdData");
     const left = await Departure.leave(
       this.#departures,

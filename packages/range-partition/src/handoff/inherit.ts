@@ -7,10 +7,10 @@ import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
 import type { Caches } from "../cache/caches.ts";
 import { Checkpoint } from "../checkpoint/checkpoint-reader.ts";
-import { childState, type Loaded, type PartitionStreams, type Replayed, replayRest, storageOf } from "../load/load.ts";
+import { childState, type LoadedPartition, type PartitionStreams, type ReplayedLog, replayRest, storageOf } from "../load/load.ts";
 import type { PartitionOptions } from "../types.ts";
 import type { HandedOver } from "./hand-over.ts";
-import type { Left, LeftLog } from "./leave.ts";
+import type { LeftLog, LeftPartition } from "./leave.ts";
 
 /** Returns undefined when a checkpoint can't be opened, or a parent's streams were not all resolved. */
 export async function inheritPartition(
@@ -19,9 +19,9 @@ export async function inheritPartition(
   options: PartitionOptions,
   caches: Caches,
   parents: readonly PartitionStreams[],
-  left: Left,
+  left: LeftPartition,
   handed: HandedOver,
-): Promise<Loaded | undefined> {
+): Promise<LoadedPartition | undefined> {
   const own = { low: options.lowKey, high: options.highKey };
   const storage = storageOf(world, client, options, caches);
   const state = childState(left.state, options.rangeId, own);
@@ -47,7 +47,7 @@ export async function inheritPartition(
 }
 
 /** Returns what a replay of the log would find. */
-function ofLog({ table: all, lastSequence, lastTicket, logBytes }: LeftLog, ownTicket: number, { low, high }: KeyBounds): Replayed {
+function ofLog({ table: all, lastSequence, lastTicket, logBytes }: LeftLog, ownTicket: number, { low, high }: KeyBounds): ReplayedLog {
   const table = new MemoryTable();
   for (const { key, sequence, value } of all.iterate({ gte: low, ...(high.length > 0 && { lt: high }) }, Number.MAX_SAFE_INTEGER)) {
     table.put(key, sequence, value);

@@ -14,7 +14,7 @@ export interface HandoffRecord {
   readonly recordExtentId: number;
 }
 
-export interface Left extends HandoffRecord {
+export interface LeftPartition extends HandoffRecord {
   /** Time since which writes wait. */
   readonly heldSinceMs: number;
   /** Waiting time of writes for decisions under way, and for the rest, in milliseconds. */
@@ -48,14 +48,14 @@ export interface Share {
 type WriteRecord = (share: Share) => Promise<Outcome<PartitionState>>;
 
 /** Way in which a parent of a merge leaves. */
-export interface Leaving {
+export interface LeaveOptions {
   readonly children: readonly string[];
   /** Rows in memory up to this size go into the record; more are written to a checkpoint first. In bytes. */
   readonly restBytesMax: number;
   readonly writeRecord: WriteRecord;
 }
 
-type Leave = (how: Leaving) => Promise<Outcome<Left>>;
+type Leave = (how: LeaveOptions) => Promise<Outcome<LeftPartition>>;
 
 /**
  * Rows in memory that two leaving neighbours carry together, in bytes: the first one's record has them all and is one
@@ -74,7 +74,7 @@ export async function leaveTogether(
   children: readonly string[],
   leaveFirst: Leave,
   leaveSecond: Leave,
-): Promise<Outcome<Left>> {
+): Promise<Outcome<LeftPartition>> {
   const how = { children, restBytesMax: restBytesMax / 2 };
   const { promise: otherShare, resolve: giveShare } = Promise.withResolvers<Outcome<Share>>();
   const [first, second] = await Promise.all([

@@ -33,15 +33,15 @@ export interface PartitionStreams {
   readonly blobData: OwnedStream | undefined;
 }
 
-export interface Loaded {
+export interface LoadedPartition {
   readonly streams: PartitionStreams;
   readonly storage: Storage;
   readonly state: PartitionState;
   readonly checkpoints: readonly Checkpoint[];
-  readonly replayed: Replayed;
+  readonly replayed: ReplayedLog;
 }
 
-export interface Replayed {
+export interface ReplayedLog {
   readonly table: MemoryTable;
   readonly lastSequence: number;
   readonly lastTicket: number;
@@ -61,7 +61,7 @@ export async function loadPartition(
   client: StreamClient,
   options: PartitionOptions & { readonly timeoutMs: number },
   caches: Caches,
-): Promise<Outcome<Loaded>> {
+): Promise<Outcome<LoadedPartition>> {
   const startedMs = world.clock.monotonicMs();
   const names = [options.streams.metadata, options.streams.commitLog, options.streams.rowData];
   if (options.streams.blobData !== undefined) names.push(options.streams.blobData);
@@ -227,7 +227,7 @@ function withLineage(world: World, state: PartitionState, store: number, end: nu
 const withoutChildren = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 
 /** Returns the rows in memory that a parent left, as the first memory table. */
-export function replayRest({ rest = [], checkpointedSequence, lastTicket }: PartitionState): Replayed {
+export function replayRest({ rest = [], checkpointedSequence, lastTicket }: PartitionState): ReplayedLog {
   const table = new MemoryTable();
   const sequence = checkpointedSequence + 1;
   for (const write of rest) table.put(write.key, sequence, write.kind === "put" ? write.value : undefined);
@@ -241,7 +241,7 @@ async function replay(
   log: OwnedStream,
   state: PartitionState,
   how: { readonly own: KeyBounds; readonly gaps: LogGaps },
-): Promise<Replayed> {
+): Promise<ReplayedLog> {
   const rest = replayRest(state);
   const { table } = rest;
   let { lastSequence, lastTicket, logBytes } = rest;

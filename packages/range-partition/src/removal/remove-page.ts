@@ -11,14 +11,14 @@ import { FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import type { Row, ScanRange } from "../scan-range.ts";
 import type { ShippedFences } from "../shipping/shipped-fences.ts";
-import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import type { DecidedWrites, RowWrite, Transaction, TransactOptions } from "../types.ts";
 
 export interface RemovedRange {
   readonly fences: Pick<ShippedFences, "tenure">;
   scan(range: ScanRange): AsyncIterable<Row>;
   transact<T>(
     lockKey: readonly Uint8Array[],
-    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    decide: (transaction: Transaction) => Promise<DecidedWrites<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>>;
 }

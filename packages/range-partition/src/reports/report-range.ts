@@ -17,7 +17,7 @@ import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { ScanRange } from "../scan-range.ts";
 import { isMarkerKey } from "../shipping/marker.ts";
 import type { RowScan } from "../tables.ts";
-import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import type { DecidedWrites, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeReportRow, encodeReportRow, isReportKey, type ReportRow, reportKey } from "./report-row.ts";
 
 /** The range that was deposed. */
@@ -25,7 +25,7 @@ export interface ReportedRange {
   readonly followers: LogFollowers;
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
-    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    decide: (transaction: Transaction) => Promise<DecidedWrites<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>>;
 }

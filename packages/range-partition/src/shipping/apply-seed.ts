@@ -28,7 +28,7 @@ import { appliesRow, compareVersions, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { Row, ScanRange } from "../scan-range.ts";
 import type { RowScan } from "../tables.ts";
-import type { Decided, RowWrite, Transaction } from "../types.ts";
+import type { DecidedWrites, RowWrite, Transaction } from "../types.ts";
 import { type ApplyOptions, assertAdmitted, ledAbove, type OnHeld, type ShippedRange } from "./apply-shipped.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./seed-mark.ts";
@@ -105,14 +105,17 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
   if (!led.ok) return led;
   const leftMs = (): number => Math.max(1, untilMs - world.clock.monotonicMs());
   /** Looks when the transaction is decided: a fence waits for those that were decided before. */
-  const fenced = (): Decided<Step> | undefined => {
+  const fenced = (): DecidedWrites<Step> | undefined => {
     const fence = world.rules.on("geoPromotionFences") ? range.fences.refuses(part.low, part.epoch) : undefined;
     const refusal = fence ?? range.fences.refusesCopy(part.low, part.paired ?? 0);
     return refusal && { writes: [], result: { done: true, refusal } };
   };
-  const run = async (locks: readonly Uint8Array[], step: (transaction: Transaction) => Promise<Decided<Step>>): Promise<Outcome<void>> => {
+  const run = async (
+    locks: readonly Uint8Array[],
+    step: (transaction: Transaction) => Promise<DecidedWrites<Step>>,
+  ): Promise<Outcome<void>> => {
     for (;;) {
-      const decide = async (transaction: Transaction): Promise<Decided<Step>> => {
+      const decide = async (transaction: Transaction): Promise<DecidedWrites<Step>> => {
         const decided = fenced() ?? (await step(transaction));
         await assertAdmitted(transaction, decided.writes, options.admits);
         return decided;
@@ -201,7 +204,7 @@ async function applyWhole(
   part: SeedPart,
   groups: readonly Group[],
   onHeld: OnHeld | undefined,
-): Promise<Decided<Step>> {
+): Promise<DecidedWrites<Step>> {
   const version = { epoch: part.epoch, lineage: part.lineage, number: part.sequence };
   const writes: RowWrite[] = [];
   for (const { name, rows } of groups) {
@@ -223,7 +226,7 @@ async function applyWhole(
 }
 
 /** Returns the writes that begin a seeding in pieces: the rows that the primary lacks are too many for one transaction. */
-const begun = (name: Uint8Array, mark: SeedMark, writes: readonly RowWrite[]): Decided<Step> => ({
+const begun = (name: Uint8Array, mark: SeedMark, writes: readonly RowWrite[]): DecidedWrites<Step> => ({
   writes: [...writes, { kind: "put", key: seedMarkKey(name), value: encodeSeedMark(mark) }],
   result: { done: false },
 });
@@ -234,10 +237,10 @@ async function applyPiece(
   { epoch, lineage, sequence, lastTicket, low, high, rows }: SeedPart,
   { name, isLast }: NonNullable<SeedPart["piece"]>,
   onHeld: OnHeld | undefined,
-): Promise<Decided<Step>> {
+): Promise<DecidedWrites<Step>> {
   const version = { epoch, lineage, number: sequence };
   const { marker, mark } = await heldOf(transaction, name);
-  const over = (refusal?: Failed): Decided<Step> => ({ writes: [], result: { done: true, ...(refusal && { refusal }) } });
+  const over = (refusal?: Failed): DecidedWrites<Step> => ({ writes: [], result: { done: true, ...(refusal && { refusal }) } });
   if (!appliesRow(version, { held: marker, floor: undefined }, world.rules)) {
     if (marker !== undefined) onHeld?.(marker);
     return over();

@@ -28,7 +28,7 @@ import { appliesRow, isOfEarlierLineage, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { Row } from "../scan-range.ts";
-import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import type { DecidedWrites, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, seedMarkKey } from "./seed-mark.ts";
 import { type ShippedFences, shippedTicketMax } from "./shipped-fences.ts";
@@ -52,7 +52,7 @@ export interface ShippedRange {
   readonly fences: Pick<ShippedFences, "refuses" | "refusesCopy" | "leadAbove">;
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
-    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    decide: (transaction: Transaction) => Promise<DecidedWrites<T>>,
     options: TransactOptions,
   ): Promise<Outcome<T>>;
 }

@@ -9,7 +9,7 @@
  * - A batch whose outcome is not known is sent again, for as long as it takes, before anything later of its PartitionName.
  * - The cursor is what the receiver has acknowledged (rule `geoCursorAcknowledged`).
  */
-import { Bell, type Failure, FailureError, type Outcome, present, toHex } from "@stamp/base";
+import { type Failure, FailureError, type Outcome, present, toHex, WakeUp } from "@stamp/base";
 import { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { jittered, SlowLog, sleep } from "@stamp/ports";
@@ -70,7 +70,7 @@ export class RangeSender {
   #recordedMs: number;
   /** End of the time that batches at a bounded rate have taken, by the monotonic clock. */
   #pacedUntilMs = 0;
-  readonly #room = new Bell();
+  readonly #room = new WakeUp();
   /** Resolves when the sender has stopped and nothing is on its way. */
   readonly ended: Promise<void>;
   readonly #shipping = new Set<Promise<void>>();

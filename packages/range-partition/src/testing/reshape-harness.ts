@@ -2,7 +2,7 @@
 import { type Outcome, unwrap } from "@stamp/base";
 import { Departure } from "../handoff/departure.ts";
 import { type HandedOver, handOver } from "../handoff/hand-over.ts";
-import type { Left } from "../handoff/leave.ts";
+import type { LeftPartition } from "../handoff/leave.ts";
 import type { RangePartition } from "../index.ts";
 import { put, remove, rows, type Stamp, streamsOf, write } from "./harness.ts";
 
@@ -24,7 +24,7 @@ export interface Place {
 }
 export const owned = ({ rangeId, epoch }: Place) => ({ streams: streamsOf(rangeId), ownerEpoch: epoch });
 
-export const leave = (parents: readonly RangePartition[], children: readonly string[]): Promise<Outcome<Left>> =>
+export const leave = (parents: readonly RangePartition[], children: readonly string[]): Promise<Outcome<LeftPartition>> =>
   Departure.leave(
     parents.map(({ departure }) => departure),
     children,
@@ -49,7 +49,7 @@ export async function handOverTo(
   stamp: Stamp,
   server: string,
   parents: readonly [Place, RangePartition][],
-  { recordExtentId, log, became }: Left,
+  { recordExtentId, log, became }: LeftPartition,
   children: readonly Place[],
 ): Promise<Outcome<HandedOver>> {
   const first = { recordExtentId, ...(log && { logFromExtentId: log.fromExtentId }) };

@@ -29,17 +29,17 @@ const regionBytes = 1024 * 1024;
 /** Place of a read, with its length if that is known. */
 type Start = Pick<Place, "extentId" | "offsetBytes"> & Partial<Pick<Place, "lengthBytes">>;
 
-export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly Location[]>>;
+export type LocateExtents = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly Location[]>>;
 
 export class ExtentReader {
   readonly #world: World;
-  readonly #locate: Locate;
+  readonly #locate: LocateExtents;
   readonly #locations: LocationCache;
   readonly #histories = new NodeHistories();
   readonly #coded: CodedReads;
   readonly #locating = new Map<number, Promise<Outcome<Location>>>();
 
-  constructor(world: World, locate: Locate, options: { readonly locationsMax: number }) {
+  constructor(world: World, locate: LocateExtents, options: { readonly locationsMax: number }) {
     this.#world = world;
     this.#locate = locate;
     this.#coded = new CodedReads(world, this.#histories);

@@ -21,11 +21,11 @@ export interface Scheduler {
   cancel(event: SimEvent): void;
   reschedule(event: SimEvent): void;
   /** Strikes the process if the seed says so; the caller carries the result out. */
-  failpoint(incarnation: Incarnation, name: string): Struck | undefined;
+  failpoint(incarnation: Incarnation, name: string): FailpointEffect | undefined;
 }
 
 /** Effect of a failpoint. `dead`: the process is gone, nothing follows. */
-export type Struck = { readonly kind: "dead" } | { readonly kind: "error" } | { readonly kind: "delay"; readonly delayUs: number };
+export type FailpointEffect = { readonly kind: "dead" } | { readonly kind: "error" } | { readonly kind: "delay"; readonly delayUs: number };
 
 export interface SimProcess {
   readonly name: string;
@@ -85,7 +85,7 @@ export class Incarnation {
     return this.alive ? this.#scheduler.schedule(delayUs + this.process.lagUs, this, kind, detail, work) : undefined;
   }
 
-  failpoint(point: string, detail: string): Struck | undefined {
+  failpoint(point: string, detail: string): FailpointEffect | undefined {
     return this.alive ? this.#scheduler.failpoint(this, `${this.process.kind} ${point} ${shapeOf(detail)}`) : { kind: "dead" };
   }
 

@@ -9,7 +9,7 @@ import type { Io } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import type { Node } from "../node.ts";
 
-export type Verified =
+export type VerifyResult =
   | { readonly kind: "intact"; readonly bytes: number; readonly checksum: number }
   | { readonly kind: "bad"; readonly offsetBytes: number; readonly why: string };
 
@@ -29,7 +29,7 @@ export async function verifyContent(
   crc32c: Crc32c,
   content: Content,
   pace: (bytes: number) => Promise<boolean> = async () => true,
-): Promise<Verified | undefined> {
+): Promise<VerifyResult | undefined> {
   const { id, lengthBytes } = content;
   let checksum = 0;
   const feed = new FrameFeed(crc32c, id, 0);
@@ -65,7 +65,7 @@ export async function verifyReplica(
   extent: LocalExtent,
   io: Io,
   pace?: (bytes: number) => Promise<boolean>,
-): Promise<Verified | undefined> {
+): Promise<VerifyResult | undefined> {
   const { replica } = extent;
   const { extentId: id, sealedLengthBytes } = replica;
   const still = (): boolean => node.find(id) === extent && !extent.removed && replica.state === "sealed";

@@ -5,7 +5,7 @@
  * Invariants: only durable records get here; an extent's data are written in offset order; a sealed header is written only after data
  * and truncation; a segment is released only when every extent it touches is synced, header and table included.
  */
-import { Bell, type ExtentId, FailureError, present } from "@stamp/base";
+import { type ExtentId, FailureError, present, WakeUp } from "@stamp/base";
 import { type BlockIndex, frameBytes, indexFromRuns, type ReplicaMeta } from "@stamp/extent";
 import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from "@stamp/ports";
 import { InPlaceWrites } from "../append/in-place-writes.ts";
@@ -45,7 +45,7 @@ export class ExtentStore {
   #gathering: Timer | undefined;
   #pendingBytes = 0;
   #full = false;
-  readonly #room = new Bell();
+  readonly #room = new WakeUp();
   #checkpoints: Promise<void> = Promise.resolve();
   /** Loaded indexes of extents that take no appends, in order of last use. */
   readonly #loaded: Map<LocalExtent, BlockIndex> = new Map();

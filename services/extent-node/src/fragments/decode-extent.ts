@@ -6,7 +6,7 @@ import { CopyExtentRequestSchema, type DecodeExtentRequest } from "@stamp/wire";
 import { copyExtent } from "../control.ts";
 import type { Node } from "../node.ts";
 import type { RawSource } from "../repair/copier.ts";
-import { type Coded, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
+import { type CodedDescription, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
 import { FragmentSources, kernelOnce, stripeBytes } from "./fragment-sources.ts";
 
 /** Makes a replica from fragments, like `CopyExtent`: it has the extent's checksum, or is not made. */
@@ -38,13 +38,13 @@ export async function decodeExtent(node: Node, request: DecodeExtentRequest): Pr
 export class FragmentContent implements RawSource {
   readonly name: string;
   readonly #node: Node;
-  readonly #coded: Coded;
+  readonly #coded: CodedDescription;
   readonly #fragments: readonly FragmentAt[];
   readonly #kernel: () => Kernel;
   /** Keyed by index of a data fragment. */
   readonly #sources = new Map<number, FragmentSources>();
 
-  constructor(node: Node, coded: Coded, fragments: readonly FragmentAt[]) {
+  constructor(node: Node, coded: CodedDescription, fragments: readonly FragmentAt[]) {
     this.#node = node;
     this.#coded = coded;
     this.name = `its fragments of ${coded.profile.name}`;

@@ -8,7 +8,7 @@ import { type CodedExtent, type FragmentNode, fromWire } from "@stamp/wire";
 import type { WantedFragment } from "./fragment-files.ts";
 
 /** Coded extent, as a request describes it. */
-export interface Coded {
+export interface CodedDescription {
   readonly extent: Omit<FragmentSpec, "index" | "version">;
   readonly profile: Profile;
   /** crc32c of the content of each fragment, by index, as recorded when the extent was coded; empty: they are not recorded. */
@@ -16,7 +16,7 @@ export interface Coded {
 }
 
 /** Returns what the fragment of this index has to be: code, length and checksum of the extent, and the recorded checksum of its own content. */
-export function wantedOf({ extent, checksums }: Coded, index: number): WantedFragment {
+export function wantedOf({ extent, checksums }: CodedDescription, index: number): WantedFragment {
   const { profile, sealedLengthBytes, contentChecksum, creation = 0 } = extent;
   const fragmentChecksum = checksums[index];
   return { profile, sealedLengthBytes, contentChecksum, creation, ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
@@ -35,7 +35,7 @@ function malformed(message: string): never {
 }
 
 /** Throws FailureError `badRequest` for what no fragments can be made of. */
-export function codedOf(request: CodedExtent | undefined): Coded {
+export function codedOf(request: CodedExtent | undefined): CodedDescription {
   if (request === undefined) malformed("no extent is named");
   const profile = profileOf(request.profile) ?? malformed(`there is no code ${request.profile}`);
   const id = fromWire(request.extentId);
@@ -62,7 +62,7 @@ export function codedOf(request: CodedExtent | undefined): Coded {
 }
 
 /** Throws FailureError `badRequest` for a fragment that the code does not have, or that is named twice. */
-export function fragmentsOf({ profile }: Coded, nodes: readonly FragmentNode[]): FragmentAt[] {
+export function fragmentsOf({ profile }: CodedDescription, nodes: readonly FragmentNode[]): FragmentAt[] {
   const seen = new Set<number>();
   return nodes.map(({ index, version, address, diskId }) => {
     if (index >= profile.fragments || seen.has(index)) malformed(`fragment ${index} of ${profile.name}`);
@@ -98,7 +98,11 @@ export async function admit(
 }
 
 /** Returns a text that is the same for the same work only: its kind, the extent, the code, and each fragment with its version and place. */
-export function jobName(kind: "make" | "verify" | "repair", { checksums, extent }: Coded, fragments: readonly FragmentAt[]): string {
+export function jobName(
+  kind: "make" | "verify" | "repair",
+  { checksums, extent }: CodedDescription,
+  fragments: readonly FragmentAt[],
+): string {
   const { extentId: id, profile, sealedLengthBytes, contentChecksum, creation } = extent;
   return JSON.stringify([kind, id, creation, profile, sealedLengthBytes, contentChecksum, checksums, fragments]);
 }

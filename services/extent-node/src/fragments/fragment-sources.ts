@@ -9,7 +9,7 @@ import { fragmentChunkBytes } from "@stamp/extent";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import { type Coded, type FragmentAt, wantedOf } from "./fragment-requests.ts";
+import { type CodedDescription, type FragmentAt, wantedOf } from "./fragment-requests.ts";
 import { fragmentSourceOf, LateLimit, type Source, type StripeFound, StripeRead } from "./stripe-read.ts";
 
 /** Bytes of each fragment that are worked on at a time. */
@@ -19,7 +19,7 @@ const readTimeoutMs = 5_000;
 /** Returns bytes of a fragment's content, verified by its node, and again here if they came from another one. */
 export async function readFragmentAt(
   node: Node,
-  coded: Coded,
+  coded: CodedDescription,
   { index, version, address }: FragmentAt,
   offsetBytes: number,
   lengthBytes: number,
@@ -47,7 +47,7 @@ export async function readFragmentAt(
 
 export class FragmentSources {
   readonly #node: Node;
-  readonly #coded: Coded;
+  readonly #coded: CodedDescription;
   readonly #wanted: number;
   readonly #sources: readonly Source[];
   readonly #kernel: () => Kernel;
@@ -56,7 +56,13 @@ export class FragmentSources {
   bytesRead = 0;
 
   /** `sources`: those to be read first in front, at most one of each index. `kernel` gives lanes for all fragments; nobody else uses it between two awaits. */
-  constructor(node: Node, coded: Coded, wanted: number, sources: readonly FragmentAt[], kernel: () => Kernel = kernelOnce(coded)) {
+  constructor(
+    node: Node,
+    coded: CodedDescription,
+    wanted: number,
+    sources: readonly FragmentAt[],
+    kernel: () => Kernel = kernelOnce(coded),
+  ) {
     this.#node = node;
     this.#coded = coded;
     this.#wanted = wanted;
@@ -117,7 +123,7 @@ export class FragmentSources {
 }
 
 /** Returns a function that makes the kernel at its first use: most jobs only read. */
-export function kernelOnce({ profile }: Coded): () => Kernel {
+export function kernelOnce({ profile }: CodedDescription): () => Kernel {
   let kernel: Kernel | undefined;
   return () => {
     kernel ??= new Kernel(profile.fragments, stripeBytes);

@@ -12,7 +12,7 @@ import { findOf } from "../creations.ts";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
+import { admit, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, stripeBytes } from "./fragment-sources.ts";
 import { writeFragment } from "./write-fragment.ts";
 
@@ -44,7 +44,7 @@ export async function makeFragments(node: Node, request: MakeFragmentsRequest): 
 class Maker {
   readonly #node: Node;
   readonly #extent: LocalExtent;
-  readonly #coded: Coded;
+  readonly #coded: CodedDescription;
   readonly #profile: Profile;
   readonly #targets: readonly FragmentAt[];
   readonly #request: MakeFragmentsRequest;
@@ -55,7 +55,7 @@ class Maker {
   /** crc32c of what was sent of each fragment. */
   readonly #sent: number[];
 
-  constructor(node: Node, extent: LocalExtent, coded: Coded, targets: readonly FragmentAt[], request: MakeFragmentsRequest) {
+  constructor(node: Node, extent: LocalExtent, coded: CodedDescription, targets: readonly FragmentAt[], request: MakeFragmentsRequest) {
     this.#node = node;
     this.#extent = extent;
     this.#coded = coded;

@@ -5,7 +5,7 @@ import { type RepairFragmentRequest, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
 import { otherThan, type WantedFragment } from "./fragment-files.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName, wantedOf } from "./fragment-requests.ts";
+import { admit, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName, wantedOf } from "./fragment-requests.ts";
 import { FragmentSources, PacedSteps, stripeBytes } from "./fragment-sources.ts";
 
 type Repaired = { readonly bytesRead: bigint };
@@ -38,7 +38,7 @@ async function madeBefore(node: Node, spec: FragmentSpec, wanted: WantedFragment
   return refused("aborted", "conflict", `the fragment that is here can't be taken: ${verified?.why ?? "it was deleted meanwhile"}`);
 }
 
-async function repair(node: Node, coded: Coded, target: FragmentAt, given: readonly FragmentAt[]): Promise<Outcome<Repaired>> {
+async function repair(node: Node, coded: CodedDescription, target: FragmentAt, given: readonly FragmentAt[]): Promise<Outcome<Repaired>> {
   const { extent } = coded;
   const spec = { ...extent, version: target.version, index: target.index };
   const wanted = wantedOf(coded, target.index);

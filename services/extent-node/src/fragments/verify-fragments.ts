@@ -9,7 +9,7 @@ import { type CodingPlan, encodePlan, Kernel, repairPlan } from "@stamp/erasure"
 import { isContentOf } from "@stamp/extent";
 import type { VerifyFragmentsRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
+import { admit, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
 
 type Verified = { readonly fragmentChecksums: number[] };
@@ -31,7 +31,7 @@ export async function verifyFragments(node: Node, request: VerifyFragmentsReques
 }
 
 /** Verifies fragments; `lost`: plan that computes the data fragments which are not among them. */
-async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: CodingPlan): Promise<Outcome<Verified>> {
+async function verify(node: Node, coded: CodedDescription, fragments: readonly FragmentAt[], lost: CodingPlan): Promise<Outcome<Verified>> {
   const { profile, extent } = coded;
   const { extentId: id, fragmentBytes } = extent;
   const { crc32c } = node.world.digest;

@@ -12,7 +12,7 @@
  * While the disk is full nothing is released. Appends that were not written yet then fail, and what is left (fences, seals, terms) goes
  * into the reserve segment.
  */
-import { assert, Bell, Histogram, present } from "@stamp/base";
+import { assert, Histogram, present, WakeUp } from "@stamp/base";
 import {
   encodeJournalHeader,
   encodeSegmentHeader,
@@ -108,7 +108,7 @@ export class Journal {
   /** Bytes of the batch that is being written. */
   #inHandBytes = 0;
   #drains: { readonly number: number; readonly resolve: () => void }[] = [];
-  readonly #filled = new Bell();
+  readonly #filled = new WakeUp();
 
   constructor(world: World, disk: Disk, queue: DiskQueue, config: JournalConfig, start: JournalStart, hooks: JournalHooks) {
     this.#world = world;

@@ -39,7 +39,7 @@ export interface RecoveryParts {
   readonly acceptJournalLoss: boolean;
 }
 
-export interface Recovered {
+export interface RecoveredNode {
   readonly replicas: ReadonlyMap<ExtentId, Replica>;
   readonly obeyed: ObeyedTerm;
   /** True if the SM term may be lost: obey nobody until it is learned from the lock service. */
@@ -56,7 +56,7 @@ export interface Recovered {
 /** More than the records of any segment that may be lost. */
 const lsnsOfLostSegments = 2 ** 32;
 
-export async function recover(parts: RecoveryParts): Promise<Outcome<Recovered>> {
+export async function recover(parts: RecoveryParts): Promise<Outcome<RecoveredNode>> {
   const { world, journalDisk, files, table, identity } = parts;
   const log = world.logger;
   const startedMs = world.clock.monotonicMs();

@@ -3,7 +3,7 @@
  * together.
  */
 import type { ExtentId } from "@stamp/base";
-import { type Pointed, PointedData, type ReplayEffect, type Replica, type ScannedRecord, Slices, walkFrames } from "@stamp/extent";
+import { type PointedBytes, PointedData, type ReplayEffect, type Replica, type ScannedRecord, Slices, walkFrames } from "@stamp/extent";
 import { DiskError, type KeyValueOperation, type World } from "@stamp/ports";
 import { appendIo } from "../disk/disk-queue.ts";
 import { type ExtentFiles, extentPath } from "../disk/extent-files.ts";
@@ -155,7 +155,7 @@ export class ReplayEffects {
 }
 
 /** Returns the bytes that a pointer record names, or why they are not there. */
-export async function readPointed(world: World, files: ExtentFiles, id: ExtentId, pointed: Pointed): Promise<Uint8Array | string> {
+export async function readPointed(world: World, files: ExtentFiles, id: ExtentId, pointed: PointedBytes): Promise<Uint8Array | string> {
   const { offsetBytes, lengthBytes, checksum } = pointed;
   try {
     const bytes = await files.read(id, offsetBytes, lengthBytes, appendIo);

@@ -2,11 +2,11 @@
 import type { ExtentId, Outcome } from "@stamp/base";
 import type { CopyExtentRequest } from "@stamp/wire";
 
-export type Copied = Outcome<{ checksum: number }>;
+export type CopyOutcome = Outcome<{ checksum: number }>;
 
 interface Job {
   readonly name: string;
-  readonly done: Promise<Copied>;
+  readonly done: Promise<CopyOutcome>;
 }
 
 /** Returns a text that is the same for the same copy only. `kind`: where the content comes from. Sources don't matter: any will do. */
@@ -24,7 +24,7 @@ export class CopyJobs {
     return this.#last.has(id);
   }
 
-  run(id: ExtentId, name: string, work: () => Promise<Copied>): Promise<Copied> {
+  run(id: ExtentId, name: string, work: () => Promise<CopyOutcome>): Promise<CopyOutcome> {
     const last = this.#last.get(id);
     if (last?.name === name) return last.done;
     const began = last === undefined ? work() : last.done.then(work, work);

@@ -17,7 +17,7 @@ import {
   scrubOrder,
 } from "@stamp/extent";
 import { DiskError, jittered, sleep } from "@stamp/ports";
-import { type Verified, verifyReplica } from "../check/verify.ts";
+import { type VerifyResult, verifyReplica } from "../check/verify.ts";
 import { scrubIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import type { VerifiedFragment } from "../fragments/fragment-files.ts";
@@ -116,7 +116,7 @@ export class Scrubber {
 
   async #one(extent: LocalExtent): Promise<void> {
     const { world } = this.#node;
-    let verified: Verified | undefined;
+    let verified: VerifyResult | undefined;
     try {
       verified = await verifyReplica(this.#node, extent, scrubIo, (bytes) => this.#pace(bytes));
     } catch (error) {

@@ -42,7 +42,7 @@ export interface UploadOptions {
   readonly writeData: (payload: Uint8Array, free: () => void) => Promise<Outcome<readonly Place[]>>;
 }
 
-export interface Uploaded extends ContentDigests {
+export interface UploadedContent extends ContentDigests {
   /** Content that goes into the row; empty if `places` is not, and the other way round. */
   readonly inline: Uint8Array;
   readonly places: readonly Place[];
@@ -81,7 +81,7 @@ const pieceAsksLeast = 10;
 /** Pieces of one body at most, when it is written in smaller ones for want of room: what refers to them has a bound. */
 const piecesMax = 8_000;
 
-export async function receiveBody(body: AsyncIterable<Uint8Array>, options: UploadOptions): Promise<Parsed<Uploaded>> {
+export async function receiveBody(body: AsyncIterable<Uint8Array>, options: UploadOptions): Promise<Parsed<UploadedContent>> {
   const upload = new Upload(options);
   try {
     for await (const chunk of body) {
@@ -168,7 +168,7 @@ class Upload {
     return undefined;
   }
 
-  async finish(): Promise<Parsed<Uploaded>> {
+  async finish(): Promise<Parsed<UploadedContent>> {
     this.#isIdle = false;
     const gaveBack = await this.#givingBack;
     if (gaveBack) return gaveBack;

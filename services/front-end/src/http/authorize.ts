@@ -69,7 +69,7 @@ export interface Judges {
 }
 
 /** Whoever asks; what it may do is not looked at yet. */
-export type Asker =
+export type RequestCaller =
   | { readonly by: "anonymous" }
   | { readonly by: "key" }
   | { readonly by: "sas"; readonly sas: Sas; readonly terms: SasTerms; readonly delegatedBy: BearerRole | undefined }
@@ -91,14 +91,19 @@ export async function findAccount(
  * Returns who asks. A refusal shows the string to sign, and so the name of the blob. It shows the name that the path has for everybody, so
  * that a made-up signature does not tell a stranger that an older blob exists.
  */
-export async function authenticate(judges: Judges, account: AccountKeys, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
+export async function authenticate(
+  judges: Judges,
+  account: AccountKeys,
+  request: ToAuthorize,
+  limits: CallLimits,
+): Promise<Parsed<RequestCaller>> {
   const asker = await askerOf(judges, account, request, limits);
   if (asker.ok || request.asked === request.target) return asker;
   const stranger = await askerOf(judges, account, { ...request, target: request.asked }, limits);
   return stranger.ok ? asker : stranger;
 }
 
-async function askerOf(judges: Judges, account: AccountKeys, request: ToAuthorize, limits: CallLimits): Promise<Parsed<Asker>> {
+async function askerOf(judges: Judges, account: AccountKeys, request: ToAuthorize, limits: CallLimits): Promise<Parsed<RequestCaller>> {
   const header = request.headers.authorization;
   const bearer = header !== undefined && /^bearer\s/i.test(header) ? header : undefined;
   if (header === undefined || (bearer !== undefined && hasSas(request.target.query))) {
@@ -174,7 +179,7 @@ async function bySas(
   request: ToAuthorize,
   bearer: string | undefined,
   limits: CallLimits,
-): Promise<Parsed<Asker>> {
+): Promise<Parsed<RequestCaller>> {
   const sas = parseSas(request.target.query);
   if (!sas.ok) return sas;
   const resource = judges.service.resource(request.target, request.headers);
@@ -234,8 +239,8 @@ function signingKeys(
   return { keys: delegationSecret.length === 0 ? [] : delegationKeysOf(delegationSecret, sas.fields, digests.hmacSha256), ...digests };
 }
 
-export interface Asked {
-  readonly asker: Asker;
+export interface AuthorizationInput {
+  readonly asker: RequestCaller;
   readonly service: RestService["name"];
   readonly account: AccountKeys;
   /** Issuer of bearer tokens, for the challenge to callers without authorization. */
@@ -243,7 +248,7 @@ export interface Asked {
 }
 
 /** Decides if the caller may do the operation, and returns what the request then carries. */
-export function authorize(asked: Asked, operation: string, needs: OperationAuthorization): Parsed<Access> {
+export function authorize(asked: AuthorizationInput, operation: string, needs: OperationAuthorization): Parsed<Access> {
   const enough = suffices(asked, operation, needs);
   if (!enough.ok) return enough;
   const { asker, service } = asked;
@@ -284,7 +289,7 @@ export function authorize(asked: Asked, operation: string, needs: OperationAutho
   }
 }
 
-function suffices({ asker, account, tokens }: Asked, operation: string, needs: OperationAuthorization): Parsed<void> {
+function suffices({ asker, account, tokens }: AuthorizationInput, operation: string, needs: OperationAuthorization): Parsed<void> {
   switch (asker.by) {
     case "key":
       return parsed(undefined);

@@ -48,7 +48,7 @@ import { authenticate, authorize, findAccount, type Judges } from "./authorize.t
 import type { BearerTokens } from "./bearer.ts";
 import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
-import { innerRequest, type Outer } from "./inner-request.ts";
+import { innerRequest, type OuterRequest } from "./inner-request.ts";
 import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
 import { over, type RequestTrace, type Seen } from "./request-trace.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
@@ -162,7 +162,7 @@ export class HttpDoor {
   }
 
   /** Serves a request; `gated`: it came by itself, and not inside of another one. */
-  async #serve(request: HttpRequest, seen: Seen, outer?: Outer, gated = false): Promise<Answer> {
+  async #serve(request: HttpRequest, seen: Seen, outer?: OuterRequest, gated = false): Promise<Answer> {
     const elsewhere = outer ? undefined : this.#ofOtherService(request);
     if (elsewhere) return { ok: false, error: elsewhere };
     if (request.method === "OPTIONS" && !outer) return this.#preflight(request, seen);
@@ -265,7 +265,7 @@ export class HttpDoor {
   async #admit(
     request: HttpRequest,
     seen: Seen,
-    outer?: Outer,
+    outer?: OuterRequest,
   ): Promise<Parsed<{ readonly operation: RecognizedOperation; readonly exchange: Exchange }>> {
     const { headers, method } = request;
     const { accounts, service, objects, tokens } = this.#parts;

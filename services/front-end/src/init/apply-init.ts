@@ -4,7 +4,7 @@
  */
 import { defaultServiceProperties, parseServiceProperties, servicePropertiesXml } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import type { Applying, InitCounts } from "./applying.ts";
+import type { InitCounts, InitTarget } from "./applying.ts";
 import { applyContainer } from "./containers.ts";
 import { type Init, InitError } from "./load-init.ts";
 import type { InitService } from "./own-requests.ts";
@@ -13,7 +13,7 @@ import type { InitAccount, InitCorsRule } from "./schema.ts";
 import { applyTable } from "./tables.ts";
 
 /** Throws InitError at the first thing that the stamp refuses. */
-export async function applyInit(applying: Applying, all: readonly Init[]): Promise<InitCounts> {
+export async function applyInit(applying: InitTarget, all: readonly Init[]): Promise<InitCounts> {
   const counts: InitCounts = { containers: 0, tables: 0, queues: 0, policies: 0, cors: 0, blobs: 0, entities: 0, messages: 0 };
   for (const init of all) {
     for (const account of init.accounts) {
@@ -27,7 +27,7 @@ export async function applyInit(applying: Applying, all: readonly Init[]): Promi
   return counts;
 }
 
-async function applyAccount(applying: Applying, init: Init, account: InitAccount, counts: InitCounts): Promise<void> {
+async function applyAccount(applying: InitTarget, init: Init, account: InitAccount, counts: InitCounts): Promise<void> {
   if (!(await applying.account(account.name))) throw new InitError("the front-end stops");
   for (const service of ["blob", "queue", "table"] as const) {
     const rules = account.cors?.[service];
@@ -39,7 +39,7 @@ async function applyAccount(applying: Applying, init: Init, account: InitAccount
 }
 
 async function applyCors(
-  { requests, differs }: Applying,
+  { requests, differs }: InitTarget,
   { name, cors }: InitAccount,
   service: InitService,
   rules: readonly InitCorsRule[],

@@ -2,7 +2,7 @@
 import type { WrittenFiles } from "@stamp/ports";
 import type { OwnRequests } from "./own-requests.ts";
 
-export interface Applying {
+export interface InitTarget {
   readonly requests: OwnRequests;
   /** Resolves when the account is there; false when the front-end stops. */
   account(name: string): Promise<boolean>;

@@ -1,5 +1,5 @@
 /** Containers of an init file, with the files that become their blobs. */
-import type { Applying, InitCounts } from "./applying.ts";
+import type { InitCounts, InitTarget } from "./applying.ts";
 import { inParallel } from "./in-parallel.ts";
 import { type Init, InitError, seedFolder } from "./load-init.ts";
 import { applyPolicies } from "./policies.ts";
@@ -9,7 +9,7 @@ const atOnce = 8;
 const anyType = "application/octet-stream";
 
 export async function applyContainer(
-  applying: Applying,
+  applying: InitTarget,
   init: Init,
   account: string,
   container: InitContainer,
@@ -30,7 +30,7 @@ export async function applyContainer(
 
 /** Puts each file whose blob is not there. With `overwrite` also each whose blob has other bytes, by their MD5, or another type. */
 async function applyFiles(
-  { requests, files }: Applying,
+  { requests, files }: InitTarget,
   init: Init,
   account: string,
   { name, files: named = "", prefix, contentTypes, overwrite }: InitContainer,

@@ -1,7 +1,7 @@
 /** Stored access policies and public access of a container, table or queue. */
 import { parseIso, parseSignedIdentifiers, signedIdentifiersXml } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import type { Applying, InitCounts } from "./applying.ts";
+import type { InitCounts, InitTarget } from "./applying.ts";
 import { InitError } from "./load-init.ts";
 import type { InitService } from "./own-requests.ts";
 import type { InitPolicies } from "./schema.ts";
@@ -17,7 +17,7 @@ export interface PolicyPlace {
 
 /** Sets the policies, if there are none or they are to be replaced. */
 export async function applyPolicies(
-  { requests, differs }: Applying,
+  { requests, differs }: InitTarget,
   { service, account, path, what }: PolicyPlace,
   wanted: InitPolicies,
   overwrite: boolean,

@@ -7,7 +7,7 @@
  */
 import { escapeXml, toBase64 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import type { Applying, InitCounts } from "./applying.ts";
+import type { InitCounts, InitTarget } from "./applying.ts";
 import { metadataHeaders } from "./containers.ts";
 import { eachLine, type Init, InitError } from "./load-init.ts";
 import { applyPolicies } from "./policies.ts";
@@ -19,7 +19,7 @@ const othersMs = 60_000;
 const lookEveryMs = 250;
 const fillsMax = 5;
 
-export async function applyQueue(applying: Applying, init: Init, account: string, queue: InitQueue, counts: InitCounts): Promise<void> {
+export async function applyQueue(applying: InitTarget, init: Init, account: string, queue: InitQueue, counts: InitCounts): Promise<void> {
   const { requests, self } = applying;
   const { name, metadata, policies, overwrite } = queue;
   const noted = { method: "PUT", path: `/${name}`, headers: metadataHeaders({ ...metadata, [note]: self }) };
@@ -37,7 +37,7 @@ export async function applyQueue(applying: Applying, init: Init, account: string
 }
 
 /** Waits for the end of another front-end's note. True if the note is of this front-end, or stays. */
-async function isLeft({ requests, self, nowMs, pause }: Applying, account: string, { name }: InitQueue): Promise<boolean> {
+async function isLeft({ requests, self, nowMs, pause }: InitTarget, account: string, { name }: InitQueue): Promise<boolean> {
   const endMs = nowMs() + othersMs;
   for (;;) {
     const found = await requests.ask("queue", account, { method: "GET", path: `/${name}?comp=metadata` }, [200]);
@@ -49,7 +49,7 @@ async function isLeft({ requests, self, nowMs, pause }: Applying, account: strin
 }
 
 /** Puts every message once, and returns their number. If it is not known whether one was put, all are removed and put again. */
-async function fill(applying: Applying, init: Init, account: string, queue: InitQueue, clearFirst: boolean): Promise<number> {
+async function fill(applying: InitTarget, init: Init, account: string, queue: InitQueue, clearFirst: boolean): Promise<number> {
   const path = `/${queue.name}/messages`;
   for (let fills = 1, clear = clearFirst; ; fills++, clear = true) {
     if (clear) await applying.requests.ask("queue", account, { method: "DELETE", path }, [204]);
@@ -61,7 +61,7 @@ async function fill(applying: Applying, init: Init, account: string, queue: Init
   }
 }
 
-async function putAll({ requests, files }: Applying, init: Init, account: string, queue: InitQueue, path: string): Promise<number> {
+async function putAll({ requests, files }: InitTarget, init: Init, account: string, queue: InitQueue, path: string): Promise<number> {
   let count = 0;
   const put = async (text: string): Promise<void> => {
     const shown = queue.base64 ? toBase64(utf8(text)) : escapeXml(text);

@@ -1,7 +1,7 @@
 /** Tables of an init file, with the lines that become their entities. */
 import { entityPath } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import type { Applying, InitCounts } from "./applying.ts";
+import type { InitCounts, InitTarget } from "./applying.ts";
 import { inParallel } from "./in-parallel.ts";
 import { eachLine, type Init, InitError, type SeedLine } from "./load-init.ts";
 import { applyPolicies } from "./policies.ts";
@@ -12,7 +12,7 @@ const atOnce = 16;
 const held = 256;
 const json = { accept: "application/json;odata=nometadata", "content-type": "application/json", prefer: "return-no-content" };
 
-export async function applyTable(applying: Applying, init: Init, account: string, table: InitTable, counts: InitCounts): Promise<void> {
+export async function applyTable(applying: InitTarget, init: Init, account: string, table: InitTable, counts: InitCounts): Promise<void> {
   const { name, policies, overwrite, entities } = table;
   const { requests, files } = applying;
   const body = utf8(JSON.stringify({ TableName: name }));
@@ -36,7 +36,7 @@ export async function applyTable(applying: Applying, init: Init, account: string
 }
 
 async function putEntity(
-  { requests }: Applying,
+  { requests }: InitTarget,
   account: string,
   table: string,
   overwrite: boolean,

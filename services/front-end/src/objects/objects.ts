@@ -18,7 +18,7 @@ import type { ByteBudget, ByteHolder } from "../content/byte-budget.ts";
 import { Download } from "../content/download.ts";
 import { WriteCipher } from "../content/encryption.ts";
 import type { TextMemory } from "../content/text-memory.ts";
-import { quickChunkBytes, receiveBody, type Uploaded } from "../content/upload.ts";
+import { quickChunkBytes, receiveBody, type UploadedContent } from "../content/upload.ts";
 import { UploadPins } from "../content/upload-pins.ts";
 import { Copies } from "../copy/copies.ts";
 import type { ForeignSources } from "../copy/foreign-sources.ts";
@@ -316,7 +316,7 @@ export class Objects {
   }
 
   /** Receives the whole body. The caller verifies it before a row refers to it. */
-  async receive(name: LocatedBlob, body: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<Parsed<Uploaded>> {
+  async receive(name: LocatedBlob, body: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<Parsed<UploadedContent>> {
     const pins = options.pins ?? this.pins(name);
     const startedMs = this.parts.world.clock.monotonicMs();
     try {
@@ -350,7 +350,7 @@ export class Objects {
     name: LocatedBlob,
     body: AsyncIterable<Uint8Array>,
     options: ReceiveOptions & { readonly pins: UploadPins },
-  ): Promise<Parsed<Uploaded>> {
+  ): Promise<Parsed<UploadedContent>> {
     const { world, config, router, uploads, pieces, bodies, mayWriteUnits } = this.parts;
     const holder = holderOf(name, options.from);
     const { pins } = options;

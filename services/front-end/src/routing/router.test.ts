@@ -8,7 +8,7 @@ import { NodeClock, NodeRandom } from "@stamp/ports-node";
 import { restErrorOf } from "../objects/failures.ts";
 import { CountedClock, settled } from "../testing/clock.ts";
 import type { MapCache } from "./map-cache.ts";
-import { type OperationKind, type Reach, Router } from "./router.ts";
+import { type HostReach, type OperationKind, Router } from "./router.ts";
 
 const served = (address: string, version = 1) =>
   new RangeMap(version, [
@@ -24,7 +24,7 @@ function start(
   script: readonly (Failed | "done" | "hang" | "never" | "late")[],
   map: { current: RangeMap | undefined } = { current: served("ps") },
   clock: Clock = new NodeClock(),
-  reach?: Reach,
+  reach?: HostReach,
   room?: RoomBeside,
   result: object = { case: "done", value: {} },
   sharesMessages = false,

@@ -56,7 +56,7 @@ export interface CallLimits {
 type Repeat = "never" | "soon" | "elsewhere";
 
 /** Places of bytes that were put, and the time for which they stay without a reference. */
-export interface Written {
+export interface WrittenBytes {
   readonly places: readonly Place[];
   /** Term in milliseconds; 0: not said. */
   readonly pinTermMs: number;
@@ -65,7 +65,7 @@ export interface Written {
 }
 
 /** Tells if this host reaches others; without it, it does. */
-export interface Reach {
+export interface HostReach {
   /** True if no other host of the stamp answers. */
   readonly cutOff: boolean;
   /** True if the address is on this host. */
@@ -89,7 +89,7 @@ const backoffMaxMs = 500;
 const toldMax = 12;
 
 /** Answer of a partition server. */
-export interface Answered {
+export interface RoutedAnswer {
   readonly result: ResultKind;
   readonly range: Range;
   /** Gives the memory of the answer back (`Transport.giveBack`). Nobody may look at the result afterwards. */
@@ -100,14 +100,14 @@ export class Router {
   readonly #world: World;
   readonly #map: MapCache;
   readonly #readAttemptTimeoutMs: number;
-  readonly #reach: Reach | undefined;
+  readonly #reach: HostReach | undefined;
   readonly #room: RoomBeside | undefined;
   readonly #slow: SlowLog;
   retries = 0;
   /** Times of calls, with all their attempts. */
   readonly took: Histogram;
 
-  constructor(world: World, map: MapCache, options: RouterOptions, reach?: Reach) {
+  constructor(world: World, map: MapCache, options: RouterOptions, reach?: HostReach) {
     this.#world = world;
     this.#reach = reach;
     this.#map = map;
@@ -133,7 +133,7 @@ export class Router {
   }
 
   /** Sends an operation by a given route. `repeatable`: twice is the same as once. */
-  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<Answered>> {
+  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<RoutedAnswer>> {
     const fields = executeFields(messageOf(kind, limits.policy));
     return this.#call(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
       const answer = await this.#world.transport
@@ -151,7 +151,7 @@ export class Router {
    * `free`: called if nobody looks at the payload any more when the call is over. After a second attempt the connection of the first one may
    * still send it.
    */
-  async writeData(route: Route, payload: Uint8Array, limits: CallLimits, free?: () => void): Promise<Outcome<Written>> {
+  async writeData(route: Route, payload: Uint8Array, limits: CallLimits, free?: () => void): Promise<Outcome<WrittenBytes>> {
     const { transport } = this.#world;
     let attempts = 0;
     const written = await this.#call("writeData", route, "elsewhere", limits, async (range, options) => {

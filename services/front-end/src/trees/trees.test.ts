@@ -15,7 +15,7 @@ import {
 import type { World } from "@stamp/ports";
 import { NodeClock, NodeRandom } from "@stamp/ports-node";
 import { create } from "@stamp/tree";
-import type { Answered, OperationKind, Router } from "../routing/router.ts";
+import type { OperationKind, RoutedAnswer, Router } from "../routing/router.ts";
 import { Trees } from "./trees.ts";
 
 const tree: TreeName = { account: "acct", filesystem: "fs", incarnation: 7 };
@@ -67,7 +67,7 @@ class Rows {
   }
 
   asRouter(): Router {
-    const ask = async (_route: unknown, kind: OperationKind, repeatable: boolean): Promise<Outcome<Answered>> => {
+    const ask = async (_route: unknown, kind: OperationKind, repeatable: boolean): Promise<Outcome<RoutedAnswer>> => {
       const asked = kind.value as Asked;
       let answer = this.take(asked);
       if (asked.action === this.#lost) {
@@ -79,7 +79,7 @@ class Rows {
       const { given: [done, isThere] = [], ...row } = decodeTreeRow(answer) as { given?: Iterable<number> } & TreeRow;
       const value = { done: done === 1, refused: "", entries: [], more: false, rangeEnded: false };
       const result = { case: "tree", value: isThere === 1 ? { ...value, row: encodeTreeRow(row as TreeRow) } : value };
-      return ok({ result, range: {}, giveBack: () => {} } as unknown as Answered);
+      return ok({ result, range: {}, giveBack: () => {} } as unknown as RoutedAnswer);
     };
     return { ask, routeOf: () => ({}) } as unknown as Router;
   }

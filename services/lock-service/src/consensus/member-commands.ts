@@ -13,7 +13,7 @@ import { type ChangeMemberRequest, MemberDuty, type TransferLeadershipRequest, t
 import type { Leading } from "./leading.ts";
 import type { Member } from "./member.ts";
 
-export interface Led {
+export interface LeadingMember {
   readonly member: Member;
   readonly leading: Leading;
 }
@@ -24,7 +24,7 @@ export interface MemberCommandsOptions {
   /** Lock services of the configuration. */
   readonly addresses: ReadonlyMap<MemberId, Address>;
   /** Refuses if this process does not lead. */
-  readonly led: () => Outcome<Led>;
+  readonly led: () => Outcome<LeadingMember>;
 }
 
 /** Returns the handlers of the calls of Consensus that operators make. */
@@ -58,7 +58,7 @@ export function memberCommands({ name, addresses, led }: MemberCommandsOptions) 
   };
 }
 
-async function whileLeading<T>(led: () => Outcome<Led>, work: (led: Led) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+async function whileLeading<T>(led: () => Outcome<LeadingMember>, work: (led: LeadingMember) => Promise<Outcome<T>>): Promise<Outcome<T>> {
   const found = led();
   if (!found.ok) return found;
   try {

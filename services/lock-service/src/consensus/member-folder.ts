@@ -12,11 +12,11 @@
  */
 import { fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { hasWritten, type World } from "@stamp/ports";
-import { MemberStore, type Stored } from "./member-store.ts";
+import { MemberStore, type StoredMember } from "./member-store.ts";
 
 export interface Folder {
   readonly store: MemberStore;
-  readonly stored: Stored;
+  readonly stored: StoredMember;
   /** Number of the store. */
   readonly number: number;
 }

@@ -29,7 +29,7 @@ import {
 import { type CompleteStoreWorld, DiskError, type KeyRange, type KeyValue, type KeyValueOperation, whyIncomplete } from "@stamp/ports";
 import { type Entry, type HardState, noSnapshot, type Ready, type SnapshotMeta } from "@stamp/raft";
 import {
-  type Applied,
+  type AppliedEntry,
   decodeApplied,
   decodeEntry,
   decodeHardState,
@@ -43,7 +43,7 @@ import {
 } from "./records.ts";
 
 /** Content of a starting member's store, without its rows. */
-export interface Stored {
+export interface StoredMember {
   readonly hardState: HardState;
   readonly snapshot: SnapshotMeta;
   readonly entries: readonly Entry[];
@@ -78,9 +78,9 @@ export class MemberStore {
   #lineage: Uint8Array;
   #snapshot: SnapshotMeta;
   /** Last entry that the batch applies which is being written. */
-  #applied: Applied;
+  #applied: AppliedEntry;
   /** Last entry whose writes can be read. */
-  #readable: Applied;
+  #readable: AppliedEntry;
   /** Last index in the stored log. */
   #last: number;
   /** Called for each row that was applied. */
@@ -99,7 +99,10 @@ export class MemberStore {
   }
 
   /** Opens the store. Refuses with `damaged` if no member wrote it, with `newerFormat` if a newer release did. Throws DiskError if the disk fails. */
-  static async open(world: MemberStoreWorld, name: string): Promise<Outcome<{ readonly store: MemberStore; readonly stored: Stored }>> {
+  static async open(
+    world: MemberStoreWorld,
+    name: string,
+  ): Promise<Outcome<{ readonly store: MemberStore; readonly stored: StoredMember }>> {
     const opened = await world.keyValue.open(name);
     if (opened.kind === "corrupt") return damaged(`LevelDB can't read it: ${opened.message}`);
     const kv = opened.store;
@@ -125,7 +128,7 @@ export class MemberStore {
   }
 
   /** Last entry whose writes readers of the rows see. */
-  get applied(): Applied {
+  get applied(): AppliedEntry {
     return this.#readable;
   }
 
@@ -134,7 +137,7 @@ export class MemberStore {
   }
 
   /** Makes an empty store the first one of a new stamp: its snapshot, and a lineage that no other store has yet. */
-  async begin(snapshot: SnapshotMeta, lineage: Uint8Array): Promise<Stored> {
+  async begin(snapshot: SnapshotMeta, lineage: Uint8Array): Promise<StoredMember> {
     assert(this.#lineage.length === 0, "a history begins in an empty store");
     this.#lineage = lineage;
     this.#generation = 1;
@@ -308,10 +311,10 @@ async function* rangeOfRows(
     yield [key.slice(prefix.length), value];
 }
 
-interface Found extends Stored {
+interface Found extends StoredMember {
   readonly generation: number;
   readonly lineage: Uint8Array;
-  readonly applied: Applied;
+  readonly applied: AppliedEntry;
 }
 
 /** Reads a whole store. Refused with `damaged` or `newerFormat`. */
@@ -324,7 +327,7 @@ async function readAll(world: MemberStoreWorld, kv: KeyValue): Promise<Outcome<F
   const begins = head === undefined ? ok(nothing) : decodeSnapshot(head, checksum);
   if (!begins.ok) return begins;
   const { snapshot, generation, lineage } = begins.value;
-  const applied = last === undefined ? ok<Applied>({ index: snapshot.index, term: snapshot.term }) : decodeApplied(last, checksum);
+  const applied = last === undefined ? ok<AppliedEntry>({ index: snapshot.index, term: snapshot.term }) : decodeApplied(last, checksum);
   if (!applied.ok) return applied;
   const entries = await readLog(kv, snapshot.index, checksum);
   if (!entries.ok) return entries;

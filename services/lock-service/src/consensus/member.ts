@@ -15,7 +15,7 @@ import { assert, FailureError, type Outcome, refused } from "@stamp/base";
 import { type Address, DiskError, sleep, type World } from "@stamp/ports";
 import { type MemberChange, type MemberId, type Members, type Message, Raft, type RaftStatus, type Ready } from "@stamp/raft";
 import { Leading } from "./leading.ts";
-import { type MemberStore, SnapshotReader, type Stored } from "./member-store.ts";
+import { type MemberStore, SnapshotReader, type StoredMember } from "./member-store.ts";
 import type { Peers } from "./peers.ts";
 
 export interface MemberOptions {
@@ -86,7 +86,7 @@ export class Member {
   /** Time until which ticks are short, by the monotonic clock. */
   #shortUntilMs: number;
 
-  constructor(world: World, options: MemberOptions, store: MemberStore, stored: Stored, peers: Pick<Peers, "send">) {
+  constructor(world: World, options: MemberOptions, store: MemberStore, stored: StoredMember, peers: Pick<Peers, "send">) {
     this.#world = world;
     this.#options = options;
     this.#store = store;

@@ -23,7 +23,7 @@ export interface StoredSnapshot {
 }
 
 /** Last entry whose writes are among the rows. */
-export interface Applied {
+export interface AppliedEntry {
   readonly index: number;
   readonly term: number;
 }
@@ -155,10 +155,10 @@ export function decodeSnapshot(bytes: Uint8Array, checksum: Checksum): Outcome<S
   return ok({ snapshot: snapshot.value, generation: numberAt(payload.value, 0), lineage: payload.value.slice(8, head) });
 }
 
-export const encodeApplied = ({ index, term }: Applied, checksum: Checksum): Uint8Array =>
+export const encodeApplied = ({ index, term }: AppliedEntry, checksum: Checksum): Uint8Array =>
   frame(kinds.applied, numbers(index, term), checksum);
 
-export function decodeApplied(bytes: Uint8Array, checksum: Checksum): Outcome<Applied> {
+export function decodeApplied(bytes: Uint8Array, checksum: Checksum): Outcome<AppliedEntry> {
   const payload = unframe(kinds.applied, bytes, checksum);
   if (!payload.ok) return payload;
   if (payload.value.length !== 16) return damaged("the place of the last applied entry has 16 bytes");

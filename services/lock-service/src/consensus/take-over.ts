@@ -9,7 +9,7 @@ import { fromHex, type Outcome, ok, present, refused } from "@stamp/base";
 import { type KeyValueOperation, markPath, type World } from "@stamp/ports";
 import type { SnapshotMeta } from "@stamp/raft";
 import { metadataStoreName, openLevelStore } from "../store/store.ts";
-import type { MemberStore, Stored } from "./member-store.ts";
+import type { MemberStore, StoredMember } from "./member-store.ts";
 import { encodeOperations } from "./records.ts";
 
 /** Size of one batch of rows, in bytes. */
@@ -24,7 +24,7 @@ export async function takeOver(
   store: MemberStore,
   snapshot: SnapshotMeta,
   progress: (copiedKeys: number, keys: number) => void,
-): Promise<Outcome<Stored>> {
+): Promise<Outcome<StoredMember>> {
   world.logger.info("takes over the metadata store of one lock service: a million keys take minutes");
   const old = await openLevelStore(world);
   if (!old.ok) return old;

@@ -19,7 +19,7 @@ import { whileStopped } from "./restore.ts";
 
 export type MetadataPlace = LockServiceConfig["metadataStore"];
 
-export interface Migrated {
+export interface MigrationResult {
   /** Number of keys that were copied, leases among them. */
   readonly keys: number;
   /** Name of the LevelDB with the store that was replaced in etcd; undefined if there was none. */
@@ -46,7 +46,7 @@ export async function migrateMetadata(
   secrets: EtcdSecrets,
   to: MetadataPlace,
   replace = false,
-): Promise<Outcome<Migrated>> {
+): Promise<Outcome<MigrationResult>> {
   return whileStopped(world, async () => {
     const session = await elected(world, config, secrets);
     if (!session.ok) return session;
@@ -87,7 +87,7 @@ async function elected(world: World, config: LockServiceConfig, secrets: EtcdSec
   }
 }
 
-async function migrate(world: World, etcd: KeyValue, to: MetadataPlace, replace: boolean): Promise<Outcome<Migrated>> {
+async function migrate(world: World, etcd: KeyValue, to: MetadataPlace, replace: boolean): Promise<Outcome<MigrationResult>> {
   const inEtcd = to === "leveldb";
   const source = await (inEtcd ? openEtcdStore(world, etcd) : openLevelStore(world));
   if (!source.ok) return source;

@@ -9,7 +9,7 @@ import { Snapshots } from "./snapshots.ts";
 import type { LockStore } from "./store.ts";
 import { StoredLevel } from "./stored-level.ts";
 
-export interface Opened {
+export interface OpenedStore {
   readonly access: OpenStore;
   readonly store: LockStore;
   readonly leases: LeaseTable;
@@ -38,7 +38,7 @@ export async function openedStore(
   store: LockStore,
   room: StoreRoom,
   lastJudgedMs?: number,
-): Promise<Outcome<Opened>> {
+): Promise<Outcome<OpenedStore>> {
   const { clock, logger, random, rules } = world;
   const failed = async (failure: Outcome<never>): Promise<Outcome<never>> => {
     await store.close();
@@ -102,20 +102,20 @@ async function forgetLocationSecrets({ logger }: World, store: LockStore): Promi
 /** Prefix of the records of a location service about accounts (docs/formats/location.md). */
 const accountRecords = "location/accounts/";
 
-export interface Turn {
+export interface StoreTurn {
   readonly leadership: Leadership;
   readonly stopping: AbortSignal;
   /** Reads the store. A turn that ends meanwhile throws FailureError `notLeader`, or answers with it. */
-  readonly open: () => Promise<Outcome<Opened>>;
+  readonly open: () => Promise<Outcome<OpenedStore>>;
   /** Called with the store when it is served, with undefined when it no longer is, and with the reason if it can't be. */
-  readonly tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
+  readonly tell: (opened: OpenedStore | undefined, failure: Failed | undefined) => void;
 }
 
 /** Pause before a store that can't be served is read again, in milliseconds. */
 const lookAgainMs = 2_000;
 
 /** Serves one turn as the active lock service: reads the store, serves it until leadership or this process ends, and closes it. */
-export async function serveTurn({ clock, logger }: World, { leadership, stopping, open, tell }: Turn): Promise<void> {
+export async function serveTurn({ clock, logger }: World, { leadership, stopping, open, tell }: StoreTurn): Promise<void> {
   const opened = await openInTurn(open);
   if (!opened.ok) {
     const gone = opened.failure.reason === "notLeader";
@@ -131,13 +131,13 @@ export async function serveTurn({ clock, logger }: World, { leadership, stopping
   await closeOpened(opened.value);
 }
 
-export async function closeOpened({ access, store }: Opened): Promise<void> {
+export async function closeOpened({ access, store }: OpenedStore): Promise<void> {
   await access.committer.close();
   await access.snapshots.close();
   await store.close();
 }
 
-async function openInTurn(open: () => Promise<Outcome<Opened>>): Promise<Outcome<Opened>> {
+async function openInTurn(open: () => Promise<Outcome<OpenedStore>>): Promise<Outcome<OpenedStore>> {
   try {
     return await open();
   } catch (error) {

@@ -19,15 +19,15 @@ import { Consensus, type DeliverRequest } from "@stamp/wire";
 import type { LockServiceConfig } from "../config.ts";
 import type { Leading } from "../consensus/leading.ts";
 import { Member, type MemberFacts, membersIn } from "../consensus/member.ts";
-import { type Led, memberCommands } from "../consensus/member-commands.ts";
+import { type LeadingMember, memberCommands } from "../consensus/member-commands.ts";
 import { type Folder, openFolder, setStoreAside } from "../consensus/member-folder.ts";
 import { Peers } from "../consensus/peers.ts";
 import { lineageBytes } from "../consensus/records.ts";
 import { ReplicatedKeyValue } from "../consensus/replicated-key-value.ts";
 import { forgetOldStore, hasOldStore, takeOver } from "../consensus/take-over.ts";
 import { messageFromWire } from "../consensus/wire-messages.ts";
-import type { Room } from "../room.ts";
-import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
+import type { DiskRoom } from "../room.ts";
+import { type OpenedStore, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { etcdStoreName, LockStore, metadataStoreName } from "./store.ts";
 
@@ -56,10 +56,10 @@ const handOverEveryMs = 10_000;
 export class ReplicatedStore {
   readonly #world: World;
   readonly #config: LockServiceConfig;
-  readonly #room: Room;
+  readonly #room: DiskRoom;
   readonly #members: ReadonlyMap<MemberId, Address>;
   readonly #level: StandbyLevel;
-  readonly #tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
+  readonly #tell: (opened: OpenedStore | undefined, failure: Failed | undefined) => void;
   readonly #stopping = new AbortController();
   #peers: Peers;
   #member: Member | undefined;
@@ -82,8 +82,8 @@ export class ReplicatedStore {
   constructor(
     world: World,
     config: LockServiceConfig,
-    room: Room,
-    tell: (opened: Opened | undefined, failure: Failed | undefined) => void,
+    room: DiskRoom,
+    tell: (opened: OpenedStore | undefined, failure: Failed | undefined) => void,
   ) {
     this.#world = world;
     this.#config = config;
@@ -164,7 +164,7 @@ export class ReplicatedStore {
     return [served(Consensus, { deliver: async (request: DeliverRequest) => this.#deliver(request), ...commands })];
   }
 
-  #led(): Outcome<Led> {
+  #led(): Outcome<LeadingMember> {
     const member = this.#member;
     const leading = member?.leading;
     if (member === undefined || leading === undefined) return this.refusal("no lock service leads now: ask again");

@@ -11,9 +11,9 @@ import { Election, type EtcdFacts, EtcdKeyValue, keepCompact, MemberLooks, type 
 import { refusedByStandby } from "@stamp/metadata-store";
 import { type Address, DiskError, type ServedService, type World } from "@stamp/ports";
 import type { LockServiceConfig } from "../config.ts";
-import type { Room } from "../room.ts";
+import type { DiskRoom } from "../room.ts";
 import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
-import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
+import { type OpenedStore, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { LockStore } from "./store.ts";
 
@@ -23,11 +23,11 @@ const fullForMs = 1_000;
 export class SharedStore {
   readonly #world: World;
   readonly #config: LockServiceConfig;
-  readonly #room: Room;
+  readonly #room: DiskRoom;
   readonly #election: Election;
   readonly #level: StandbyLevel;
   readonly #trouble: () => string | undefined;
-  readonly #tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
+  readonly #tell: (opened: OpenedStore | undefined, failure: Failed | undefined) => void;
   readonly #stopping = new AbortController();
   #session: Session | undefined;
   #looks: MemberLooks | undefined;
@@ -38,9 +38,9 @@ export class SharedStore {
     world: World,
     config: LockServiceConfig,
     secrets: EtcdSecrets,
-    room: Room,
+    room: DiskRoom,
     address: () => Address,
-    tell: (opened: Opened | undefined, failure: Failed | undefined) => void,
+    tell: (opened: OpenedStore | undefined, failure: Failed | undefined) => void,
   ) {
     const access = etcdAccess(world, config, secrets);
     if (!access.ok) throw new FailureError(access.failure);

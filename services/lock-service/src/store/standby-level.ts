@@ -5,13 +5,13 @@
  * Invariant: a level is noted in the folder's marker before it is told to others.
  */
 import { equalBytes } from "@stamp/base";
-import type { Watched } from "@stamp/etcd";
+import type { WatchedKey } from "@stamp/etcd";
 import { decodeLevel, levelKey } from "@stamp/metadata-store";
 import { DiskError, raiseFeatureLevel, type World } from "@stamp/ports";
 import { decodeKeyState, storedKey } from "./store.ts";
 
 export class StandbyLevel {
-  readonly watched: Watched = { key: storedKey(levelKey), seen: (stored) => this.#seen(stored) };
+  readonly watched: WatchedKey = { key: storedKey(levelKey), seen: (stored) => this.#seen(stored) };
   readonly #world: World;
   /** Record that was seen last. */
   #last: Uint8Array | undefined;

@@ -12,7 +12,7 @@ const pageMax = 100;
 /** Rows that are written at the same time. */
 const atOnce = 8;
 
-export interface Resealed {
+export interface ResealResult {
   readonly nextMarker: string;
   readonly rows: { readonly keyId: string; readonly accounts: number }[];
   readonly resealed: number;
@@ -22,7 +22,7 @@ export async function resealPage(
   rows: AccountRows,
   { marker, keyId }: Pick<ResealRequest, "marker" | "keyId">,
   context: CallContext,
-): Promise<Outcome<Resealed>> {
+): Promise<Outcome<ResealResult>> {
   const page = await rows.page(marker, pageMax, context);
   if (!page.ok) return page;
   const sealedBy = page.value.accounts.map((account) => account.sealedBy);

@@ -8,7 +8,7 @@ import type { ServerLoad } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
 import type { Reshaper } from "../reshape/reshaper.ts";
 
-export interface Done {
+export interface DoneStep {
   readonly step: BalanceStep;
   readonly failure: string;
   readonly atMs: number;
@@ -37,7 +37,7 @@ export class Balancer {
   readonly #movedUntilMs = new Map<string, number>();
   /** Another move of a range that counts as moved, with the number of looks in a row at which it was best. */
   #insisted: { readonly move: string; readonly looks: number } | undefined;
-  readonly done: Done[] = [];
+  readonly done: DoneStep[] = [];
   /** Steps that were carried out, by what was done and for what reason; and those that failed. */
   readonly counts: Record<BalanceStep["kind"] | BalanceStep["cause"] | "failed", number> = {
     split: 0,

@@ -8,7 +8,7 @@ import { pause, type World } from "@stamp/ports";
 
 const askTimeoutMs = 1_000;
 
-export class Room {
+export class ExtentRoom {
   readonly #world: World;
   readonly #ask: (timeoutMs: number) => Promise<Outcome<readonly string[]>>;
   #lacks: readonly string[] = ["the stream manager has not said yet whether there is room"];

@@ -39,7 +39,7 @@ export interface ReshaperOptions {
   readonly end: (why: string) => void;
 }
 
-export interface Changed {
+export interface ReshapeResult {
   readonly ranges: readonly Range[];
   /** Times of a split or merge: how long the server held writes up, and where the time went. */
   readonly times?: ReshapeTimes;
@@ -82,7 +82,7 @@ export class Reshaper {
   }
 
   /** `at` is absent: where the server suggests. */
-  async split(rangeId: string, at: Uint8Array | undefined): Promise<Outcome<Changed>> {
+  async split(rangeId: string, at: Uint8Array | undefined): Promise<Outcome<ReshapeResult>> {
     const range = this.#range(rangeId);
     if (!range.ok) return range;
     const key = at === undefined ? await this.#servers.suggestSplitKey(range.value) : ok(at);
@@ -94,7 +94,7 @@ export class Reshaper {
   }
 
   /** Merges the range with its neighbour above. */
-  async merge(rangeId: string): Promise<Outcome<Changed>> {
+  async merge(rangeId: string): Promise<Outcome<ReshapeResult>> {
     const left = this.#range(rangeId);
     if (!left.ok) return left;
     const right = this.#map.current.after(left.value);
@@ -113,7 +113,7 @@ export class Reshaper {
   }
 
   /** Moves a range, to the server with the fewest ranges if `to` is empty. Answers when it is served there. */
-  async move(rangeId: string, to: string): Promise<Outcome<Changed>> {
+  async move(rangeId: string, to: string): Promise<Outcome<ReshapeResult>> {
     const range = this.#range(rangeId);
     if (!range.ok) return range;
     const target = to === "" ? this.#assigner.leastLoaded(range.value.server) : to;
@@ -179,7 +179,7 @@ export class Reshaper {
     parents: readonly Range[],
     epochs: number,
     recordOf: (epochs: readonly number[]) => Outcome<readonly Range[]>,
-  ): Promise<Outcome<Changed>> {
+  ): Promise<Outcome<ReshapeResult>> {
     const taken: Range[] = [];
     for (const parent of parents) {
       if (!this.#assigner.take(parent)) {
@@ -219,7 +219,7 @@ export class Reshaper {
     return written.ok ? ok(rows) : written;
   }
 
-  async #carryOut(parents: readonly Range[]): Promise<Outcome<Changed>> {
+  async #carryOut(parents: readonly Range[]): Promise<Outcome<ReshapeResult>> {
     const children = childRanges(parents, true);
     const { logger, clock } = this.#world;
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };

@@ -56,7 +56,7 @@ export interface StampOfRoles {
   readonly lineage?: () => number;
 }
 
-export interface Obeyed {
+export interface ObeyedCommand {
   readonly role: AccountRole;
   /** Time until the command counts as answered, in milliseconds. */
   readonly waitMs: number;
@@ -107,7 +107,7 @@ export class RoleCommands {
     this.#stamp = stamp;
   }
 
-  async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<Obeyed>> {
+  async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<ObeyedCommand>> {
     const { rules, clock } = this.#world;
     const mayCarry = this.#mayCarry(name, command, settings);
     if (!mayCarry.ok) return mayCarry;

@@ -13,7 +13,7 @@ import { Assigner } from "../assign/assigner.ts";
 import { OwnerEpochs } from "../assign/owner-epochs.ts";
 import { Servers } from "../assign/servers.ts";
 import { Balancer } from "../balance/balancer.ts";
-import { Room } from "../balance/room.ts";
+import { ExtentRoom } from "../balance/room.ts";
 import { balancePolicyOf, type PartitionManagerConfig } from "../config.ts";
 import { MapState } from "../map/map-state.ts";
 import type { OpenTable, OwnTable } from "../map/map-table.ts";
@@ -30,7 +30,7 @@ interface Running {
   readonly assigner: Assigner;
   readonly reshaper: Reshaper;
   readonly balancer: Balancer;
-  readonly room: Room;
+  readonly room: ExtentRoom;
 }
 
 export class Term {
@@ -185,7 +185,7 @@ export class Term {
     const { pmTerm } = this;
     const servers = new Servers(this.#world, { lockService, pmTerm, unreachableAfterMs, loadTimeoutMs, heldQuestionMs });
     const epochs = new OwnerEpochs(this.#store, this.pmTerm);
-    const room = new Room(this.#world, (timeoutMs) => this.#streams.lacks(timeoutMs));
+    const room = new ExtentRoom(this.#world, (timeoutMs) => this.#streams.lacks(timeoutMs));
     const assigner = new Assigner(this.#world, epochs, map.value, servers, {
       pmTerm: this.pmTerm,
       loadsAtOnceMax,

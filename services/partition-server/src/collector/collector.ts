@@ -24,11 +24,11 @@ import { type Range, rangeEnd } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { RangeEngine, RowView } from "../operations/engine.ts";
 import { runPlan } from "../operations/run-plan.ts";
-import type { Holdings, Serving } from "../ranges/holdings.ts";
+import type { Holdings, ServingRange } from "../ranges/holdings.ts";
 import { CollectorScan, type PieceGarbage } from "./collector-scan.ts";
 import { rewriteExtents } from "./extent-rewriter.ts";
 
-export interface Collected {
+export interface CollectedCounts {
   readonly rows: number;
   readonly rowsDeleted: number;
   readonly extents: number;
@@ -142,7 +142,7 @@ export class Collector {
     }
   }
 
-  async #due({ range, engine }: Serving): Promise<boolean> {
+  async #due({ range, engine }: ServingRange): Promise<boolean> {
     const last = this.#passes.get(range.rangeId);
     if (last === undefined) return true;
     const sinceMs = this.#world.clock.monotonicMs() - last.endedMs;
@@ -161,7 +161,7 @@ export class Collector {
   }
 
   /** Makes one pass over one range; a second one when extents were rewritten, that finds nothing refers to them. */
-  async collect(held: Serving): Promise<Outcome<Collected>> {
+  async collect(held: ServingRange): Promise<Outcome<CollectedCounts>> {
     if (this.#busy) return refused("unavailable", "rangeChanging", "another range is collected now: try again later");
     this.#busy = true;
     try {
@@ -184,7 +184,7 @@ export class Collector {
     }
   }
 
-  async #pass(held: Serving, rewrites: boolean): Promise<Outcome<Collected>> {
+  async #pass(held: ServingRange, rewrites: boolean): Promise<Outcome<CollectedCounts>> {
     const { range, engine } = held;
     const { clock, logger } = this.#world;
     const startedMs = clock.monotonicMs();
@@ -238,7 +238,7 @@ export class Collector {
     }
     const endedMs = clock.monotonicMs();
     this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs, lookedAtMs });
-    const collected: Collected = {
+    const collected: CollectedCounts = {
       rows: scan.rows,
       rowsDeleted: scanned.value + purged.value,
       extents: old.length,
@@ -262,7 +262,7 @@ export class Collector {
   }
 
   /** Scans everything of the range; gives how many rows were deleted on the way. */
-  async #scan(held: Serving, scan: CollectorScan, owners: Owners): Promise<Outcome<number>> {
+  async #scan(held: ServingRange, scan: CollectorScan, owners: Owners): Promise<Outcome<number>> {
     let deleted = 0;
     for (;;) {
       const piece = await held.engine.read((view) => scan.piece(view), { background: true });
@@ -284,7 +284,7 @@ export class Collector {
   }
 
   /** Removes a piece's rows without an owner, and states whose time is over. */
-  async #takeAway(held: Serving, { rows, blobs }: PieceGarbage, { damaged }: CollectorScan): Promise<Outcome<number>> {
+  async #takeAway(held: ServingRange, { rows, blobs }: PieceGarbage, { damaged }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (let at = 0; at < rows.length; ) {
       const blob = partitionStart(rows[at] as Uint8Array) as Uint8Array;
@@ -315,7 +315,7 @@ export class Collector {
 
   /** Makes one commit in the order of this key; gives how many rows it changed. */
   async #change(
-    { engine }: Serving,
+    { engine }: ServingRange,
     lockKey: Uint8Array,
     decide: (view: RowView) => Promise<Outcome<readonly RowWrite[]>>,
   ): Promise<Outcome<number>> {
@@ -334,7 +334,7 @@ export class Collector {
   }
 
   /** Purges deleted containers whose retention is over. */
-  async #purgeKept(held: Serving, { kept, damaged }: CollectorScan): Promise<Outcome<number>> {
+  async #purgeKept(held: ServingRange, { kept, damaged }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (const { key, owner } of kept) {
       if (this.#mayBeCopy(owner.account)) continue;
@@ -346,7 +346,7 @@ export class Collector {
   }
 
   /** Deletes rows inside of incarnations that are gone for long enough. Returns the number of rows. */
-  async #emptyGone(held: Serving, { inside, damaged }: CollectorScan, owners: Owners): Promise<Outcome<number>> {
+  async #emptyGone(held: ServingRange, { inside, damaged }: CollectorScan, owners: Owners): Promise<Outcome<number>> {
     const { range } = held;
     let deleted = 0;
     for (const owner of inside.values()) {
@@ -395,7 +395,7 @@ export class Collector {
   }
 
   /** Purges a container, in the order of its row, because a restore is decided there, too. */
-  #purge(held: Serving, key: Uint8Array, owner: Incarnation): Promise<Outcome<number>> {
+  #purge(held: ServingRange, key: Uint8Array, owner: Incarnation): Promise<Outcome<number>> {
     const wallMs = this.#world.clock.wallMs();
     return this.#change(held, parentRows(owner).low, async (view) => {
       const row = await view.get(key);
@@ -404,7 +404,7 @@ export class Collector {
     });
   }
 
-  async #empty(held: Serving, owner: Incarnation): Promise<Outcome<number>> {
+  async #empty(held: ServingRange, owner: Incarnation): Promise<Outcome<number>> {
     const { range } = held;
     const { low, high } = rowsInside(owner);
     let deleted = 0;

@@ -7,9 +7,9 @@ import { type Failed, type Outcome, ok, Prng, refused } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
 /** Function to call when the operation is over. */
-export type Leave = () => void;
+export type LeaveAdmission = () => void;
 
-type Entering = (entered: Outcome<Leave>) => void;
+type Entering = (entered: Outcome<LeaveAdmission>) => void;
 
 export class Admission {
   readonly #clock: Clock;
@@ -27,8 +27,8 @@ export class Admission {
   }
 
   /** Lets an operation begin. Where there is room it does so at once, so that operations begin in the order of their arrival. */
-  enter(asked: OfferedOperation): Outcome<Leave> | Promise<Outcome<Leave>> {
-    let entered: Outcome<Leave> | undefined;
+  enter(asked: OfferedOperation): Outcome<LeaveAdmission> | Promise<Outcome<LeaveAdmission>> {
+    let entered: Outcome<LeaveAdmission> | undefined;
     let entering: Entering = (outcome) => {
       entered = outcome;
     };
@@ -46,7 +46,7 @@ export class Admission {
     }
   }
 
-  #leaving(ticket: Ticket<Entering>): Leave {
+  #leaving(ticket: Ticket<Entering>): LeaveAdmission {
     return () => this.#act(this.#gate.ended(this.#clock.monotonicMs(), ticket));
   }
 }

@@ -40,7 +40,7 @@ import { holdsKey } from "@stamp/partition-map";
 import { type Cause, SlowLog, type World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
 import type { HeldRange, Holdings } from "../ranges/holdings.ts";
-import { Admission, accountPrefix, type Leave, latin1 } from "./admission.ts";
+import { Admission, accountPrefix, type LeaveAdmission, latin1 } from "./admission.ts";
 import type { AskedWith, DataToWrite } from "./asked.ts";
 import type { RangeEngine, RowView } from "./engine.ts";
 import { runPlan } from "./run-plan.ts";
@@ -261,7 +261,7 @@ export class Executor {
 
   async #inTurn<T>(
     held: HeldEngine,
-    entering: Outcome<Leave> | Promise<Outcome<Leave>>,
+    entering: Outcome<LeaveAdmission> | Promise<Outcome<LeaveAdmission>>,
     deadlineMs: number,
     work: () => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
@@ -279,7 +279,7 @@ export class Executor {
   }
 
   /** Lets an operation begin. Reads of accounts always may: without them nobody is let in anywhere. */
-  #enter(operation: Operation, { table, key }: Route): Outcome<Leave> | Promise<Outcome<Leave>> {
+  #enter(operation: Operation, { table, key }: Route): Outcome<LeaveAdmission> | Promise<Outcome<LeaveAdmission>> {
     if (table === "Account") return ok(() => {});
     return this.#admission.enter({ account: accountPrefix(key), partition: latin1(key), kind: isRead(operation) ? "read" : "write" });
   }

@@ -8,7 +8,7 @@ import { containerKey, deletedContainerKey, type Incarnation, incarnationInRow, 
 import type { World } from "@stamp/ports";
 import { fromWire, PartitionManager, PartitionServer, type RangePartition, toWire } from "@stamp/wire";
 import type { IsThere } from "../collector/collector.ts";
-import type { Serving } from "../ranges/holdings.ts";
+import type { ServingRange } from "../ranges/holdings.ts";
 
 const timeoutMs = 5_000;
 /** Rows of one name at most: deleted ones that are kept, and the live one. */
@@ -16,7 +16,7 @@ const rowsMax = 10_000;
 
 /** Returns the incarnations of a name that exist; with `incarnation`, this one if it exists. */
 export async function incarnationsHere(
-  held: Serving,
+  held: ServingRange,
   { account, name, incarnation }: { readonly account: string; readonly name: string; readonly incarnation?: bigint | undefined },
 ): Promise<Outcome<readonly number[]>> {
   if (incarnation !== undefined) return oneHere(held, { account, name, incarnation: fromWire(incarnation) });
@@ -34,7 +34,7 @@ export async function incarnationsHere(
  * Looks at two rows only: the live one, and the one of a container that was deleted with this incarnation and is kept. One walk sees both at one
  * moment: a deletion and a restore move an incarnation from one row to the other.
  */
-async function oneHere({ range, engine }: Serving, of: Incarnation): Promise<Outcome<readonly number[]>> {
+async function oneHere({ range, engine }: ServingRange, of: Incarnation): Promise<Outcome<readonly number[]>> {
   const { low, high } = parentRows(of);
   const kept = deletedContainerKey(of.account, of.name, of.incarnation);
   return engine.read(async (view) => {

@@ -28,10 +28,10 @@ export interface HeldRange {
   loaded: Promise<Outcome<void>>;
 }
 
-export type Serving = HeldRange & { readonly engine: RangeEngine };
+export type ServingRange = HeldRange & { readonly engine: RangeEngine };
 export type ReshapeCommand = Omit<LoadCommand, "rangeId" | "ownerEpoch">;
 
-export interface Parent {
+export interface ReshapedParent {
   readonly rangeId: string;
   readonly ownerEpoch: number;
 }
@@ -241,14 +241,14 @@ export class Holdings {
    */
   async reshape(
     command: ReshapeCommand,
-    parents: readonly Parent[],
+    parents: readonly ReshapedParent[],
     children: readonly Range[],
     deadlineMs: number,
   ): Promise<Outcome<ReshapeTimes>> {
     const verdict = this.#rules.reshape(command, parents);
     if (!verdict.ok) return verdict;
     const held = parents.map(({ rangeId }) => this.#held.get(rangeId));
-    const ready = held.filter((one): one is Serving => one?.state === "serving" && one.engine !== undefined);
+    const ready = held.filter((one): one is ServingRange => one?.state === "serving" && one.engine !== undefined);
     if (ready.length < parents.length) return notBegun("a parent is not served here yet");
     const { logger } = this.#world;
     const beganMs = this.#world.clock.monotonicMs();
@@ -275,7 +275,7 @@ export class Holdings {
   async #reshape(
     handoff: Handoff,
     command: ReshapeCommand,
-    parents: readonly Serving[],
+    parents: readonly ServingRange[],
     children: readonly Range[],
     beganMs: number,
     served: () => void,
@@ -325,7 +325,7 @@ export class Holdings {
   }
 
   /** Prepares all that needs no wait. If it fails, or not all parents are served any more, those that are go on. */
-  async #prepared(handoff: Handoff, parents: readonly Serving[], timeoutMs: number): Promise<Outcome<void>> {
+  async #prepared(handoff: Handoff, parents: readonly ServingRange[], timeoutMs: number): Promise<Outcome<void>> {
     const prepared = await within(this.#world.clock, timeoutMs, handoff.prepare(isWritten(parents)));
     const gone = parents.find((parent) => !this.current(parent));
     if (prepared?.ok && gone === undefined) return prepared;
@@ -334,7 +334,7 @@ export class Holdings {
     return notBegun(prepared?.ok === false ? prepared.failure.message : `it was not prepared in ${Math.round(timeoutMs)} ms`);
   }
 
-  async #handOver(handoff: Handoff, parents: readonly Serving[]): Promise<Outcome<void>> {
+  async #handOver(handoff: Handoff, parents: readonly ServingRange[]): Promise<Outcome<void>> {
     if (!parents.every(({ range }) => this.#held.get(range.rangeId)?.state === "serving")) {
       return refused("aborted", "leaseLost", "a parent was dropped meanwhile");
     }
@@ -361,9 +361,9 @@ export class Holdings {
     table: Range["table"],
     key: Uint8Array,
     timeoutMs: number,
-  ): Promise<Serving | undefined> {
+  ): Promise<ServingRange | undefined> {
     if (!(await this.untilReshaped(rangeId, rangeVersion, timeoutMs))) return undefined;
-    return this.#held.holding(table, key).find((held): held is Serving => held.state === "serving" && held.engine !== undefined);
+    return this.#held.holding(table, key).find((held): held is ServingRange => held.state === "serving" && held.engine !== undefined);
   }
 
   /** Waits for the end of the range's split or merge; false at once if none of this version is under way here. */
@@ -374,21 +374,21 @@ export class Holdings {
   }
 
   /** Returns the range, for a command about it, if it is served here. */
-  servingAny(rangeId: string): Outcome<Serving> {
+  servingAny(rangeId: string): Outcome<ServingRange> {
     const held = this.#held.get(rangeId);
     if (held?.state !== "serving" || !held.engine) return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
-    return ok(held as Serving);
+    return ok(held as ServingRange);
   }
 
   /** Returns the range if it is served here at this version. */
-  serving(rangeId: string, rangeVersion: number): Outcome<Serving> {
+  serving(rangeId: string, rangeVersion: number): Outcome<ServingRange> {
     const held = this.#held.get(rangeId);
     if (!held || held.state === "dropped") return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);
     if (held.range.rangeVersion !== rangeVersion) {
       return refused("failedPrecondition", "wrongPartition", `${rangeId} has version ${held.range.rangeVersion}, not ${rangeVersion}`);
     }
     if (!held.engine) return refused("unavailable", "partitionLoading", `${rangeId} is being loaded`);
-    return ok(held as Serving);
+    return ok(held as ServingRange);
   }
 
   /** True if an answer made from the range may still be given: the range is served here. */
@@ -424,7 +424,7 @@ export class Holdings {
 }
 
 /** True if anybody writes to the ranges. Others get no extents ahead: each would be sealed when another server loads them. */
-const isWritten = (ranges: readonly Serving[]): boolean => ranges.some(({ load }) => load.isWritten);
+const isWritten = (ranges: readonly ServingRange[]): boolean => ranges.some(({ load }) => load.isWritten);
 
 /** Returns the failure of a split or merge that did not begin: the parents are unchanged. */
 const notBegun = (message: string): Failed => refused("unavailable", "notBegun", message);

@@ -3,9 +3,9 @@
  * tables or queues is on both sides. A range of one busy queue is not split between its row and its messages: each request asks for both.
  */
 import { compareBytes, type Outcome, ok, prefixEnd } from "@stamp/base";
-import { type Belonging, belongingOf, partitionStart, type RowEntry } from "@stamp/objects";
+import { belongingOf, partitionStart, type RowEntry, type RowParent } from "@stamp/objects";
 import { type Range, rangeEnd } from "@stamp/partition-map";
-import type { Serving } from "./holdings.ts";
+import type { ServingRange } from "./holdings.ts";
 
 /** Fewer recent requests than this say nothing about where the load is. */
 const samplesMin = 200;
@@ -13,7 +13,7 @@ const samplesMin = 200;
 const namesMax = 1_000;
 
 /** Suggests a key by load when there is some, else by bytes; for a small and quiet range by the little that was asked of it. */
-export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" | "load" | "engine">): Uint8Array | undefined {
+export function suggestSplitKey({ range, load, engine }: Pick<ServingRange, "range" | "load" | "engine">): Uint8Array | undefined {
   const asked = load.partitionStarts();
   const busy = divisible(asked);
   const byLoad = asked.length >= samplesMin ? middleOf(busy, range) : undefined;
@@ -26,7 +26,7 @@ export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" |
  * Returns the suggested key; else one between the PartitionNames that exist: for a new range whose rows all lie in one
  * block, neither requests nor checkpoints say where its middle is.
  */
-export async function findSplitKey(held: Pick<Serving, "range" | "load" | "engine">): Promise<Outcome<Uint8Array | undefined>> {
+export async function findSplitKey(held: Pick<ServingRange, "range" | "load" | "engine">): Promise<Outcome<Uint8Array | undefined>> {
   const suggested = suggestSplitKey(held);
   if (suggested !== undefined) return ok(suggested);
   const { range, engine } = held;
@@ -42,7 +42,7 @@ export async function findSplitKey(held: Pick<Serving, "range" | "load" | "engin
 
 /** Returns keys at which rows can be divided, without containers that have something inside among them. */
 function divisible(starts: readonly Uint8Array[]): readonly Uint8Array[] {
-  const nameOf = ({ account, name }: Belonging): string => `${account}/${name}`;
+  const nameOf = ({ account, name }: RowParent): string => `${account}/${name}`;
   const all = starts.map((start) => ({ start, belonging: belongingOf(start) }));
   const entered = new Set(all.flatMap(({ belonging }) => (belonging?.inside ? [nameOf(belonging)] : [])));
   return all.filter(({ belonging }) => !belonging || belonging.inside || !entered.has(nameOf(belonging))).map(({ start }) => start);

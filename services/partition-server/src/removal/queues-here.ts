@@ -1,13 +1,13 @@
 /** Queues of an account whose rows a range has. Unless they are copied they are at one stamp only: whoever moves the account asks for them. */
 import { compareBytes, type Outcome, ok, prefixEnd, present } from "@stamp/base";
 import { decodeKey, queuesPrefix } from "@stamp/objects";
-import type { Serving } from "../ranges/holdings.ts";
+import type { ServingRange } from "../ranges/holdings.ts";
 import { keysWithin } from "../shipping/range-shipping.ts";
 
 const namesMax = 10;
 
 /** Returns the names of the first queues, in order. */
-export async function queuesHere({ range, engine }: Serving, account: string): Promise<Outcome<string[]>> {
+export async function queuesHere({ range, engine }: ServingRange, account: string): Promise<Outcome<string[]>> {
   const own = keysWithin(range, account);
   const prefix = queuesPrefix(account, "");
   const end = present(prefixEnd(prefix), "the end of the queues' keys");

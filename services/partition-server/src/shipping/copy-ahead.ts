@@ -12,7 +12,7 @@ import { compareVersions, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { RangePartition } from "@stamp/range-partition";
 
-export interface Ahead {
+export interface AheadCopy {
   readonly failure: Failed;
   /** Lineage above which the log begins a new one; undefined: it may not, the failure says why. */
   readonly above: number | undefined;
@@ -24,7 +24,7 @@ export function aheadOf(
   { lineage, followers, rangeId }: Pick<RangePartition, "lineage" | "followers" | "rangeId">,
   held: RowVersion,
   { epoch, level }: { readonly epoch: number; readonly level: number },
-): Ahead | undefined {
+): AheadCopy | undefined {
   const end = { epoch, lineage: lineage.log, number: followers.lastSequence };
   if (compareVersions(held, end) <= 0 || !rules.on("copiesAreNotAhead")) return undefined;
   if (held.epoch > epoch) {

@@ -13,7 +13,7 @@ import {
   versionFromDetails,
 } from "@stamp/range-partition";
 import { type CopyWordSchema, fromWire, GeoDoor, type ShippedVersion, toWire } from "@stamp/wire";
-import type { Vouched } from "./data/blob-link.ts";
+import type { HandlesBesideRows } from "./data/blob-link.ts";
 import type { DataLink } from "./data/data-copier.ts";
 import type { DataHandle } from "./data/data-handles.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
@@ -79,7 +79,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     this.#link = link;
   }
 
-  async ship({ epoch, name, commits, handles }: Shipment & Vouched, options: Options): Promise<Outcome<unknown>> {
+  async ship({ epoch, name, commits, handles }: Shipment & HandlesBesideRows, options: Options): Promise<Outcome<unknown>> {
     const { account, table, totals, paired = 0, lineage = 0, copyLineage } = this.#link;
     const shipment = {
       epoch: toWire(epoch),
@@ -106,7 +106,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async seed(
-    { epoch, sequence, lastTicket, low, high, rows, piece, handles }: SeedPart & Vouched,
+    { epoch, sequence, lastTicket, low, high, rows, piece, handles }: SeedPart & HandlesBesideRows,
     options: Options,
   ): Promise<Outcome<unknown>> {
     const { account, table, totals, paired = 0, lineage = 0 } = this.#link;

@@ -13,7 +13,7 @@ import { decodeMarker, forgetPage, markerKey, type RangePartition, type ReportRo
 import type { DivergedRowSchema, DivergedRowsSchema, ForgetDivergedRowsResponseSchema, TellVersionsResponseSchema } from "@stamp/wire";
 import { fromWire, type GetShippedVersionsRequest, type ListDivergedRowsRequest, propertyToWire, toWire } from "@stamp/wire";
 import type { Executor } from "../operations/execute.ts";
-import type { HeldRange, Holdings, Serving } from "../ranges/holdings.ts";
+import type { HeldRange, Holdings, ServingRange } from "../ranges/holdings.ts";
 import { ReportedBlobs } from "./reported-blobs.ts";
 
 type Versions = MessageInitShape<typeof TellVersionsResponseSchema>;
@@ -78,7 +78,7 @@ export class Reports {
     return ok({ rows, ...(next && { nextKey: next }) });
   }
 
-  #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
+  #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: ServingRange; readonly partition: RangePartition }> {
     const held = this.#holdings.serving(rangeId, rangeVersion);
     if (!held.ok) return held;
     const partition = held.value.engine.partition;

@@ -25,7 +25,7 @@ import {
   type ShippedVersionSchema,
   toWire,
 } from "@stamp/wire";
-import type { Holdings, Serving } from "../ranges/holdings.ts";
+import type { Holdings, ServingRange } from "../ranges/holdings.ts";
 import { admitted, keysAdmitted } from "./data/admission.ts";
 import { type DataHandle, type HandleKey, Vouchers } from "./data/data-handles.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
@@ -170,7 +170,7 @@ export class Shipments {
     return ended.ok ? ok({}) : ended;
   }
 
-  #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
+  #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: ServingRange; readonly partition: RangePartition }> {
     const held = this.#holdings.serving(rangeId, rangeVersion);
     if (!held.ok) return held;
     const partition = held.value.engine.partition;
@@ -180,7 +180,7 @@ export class Shipments {
   }
 
   #options(
-    { range }: Serving,
+    { range }: ServingRange,
     partition: RangePartition,
     said: Omit<ShippedWord, "account" | "table" | "mayBeOlder">,
     sent: readonly DataHandleMessage[],

@@ -20,7 +20,7 @@ interface Prepared {
   id: ExtentId | undefined;
 }
 
-export class Ahead {
+export class ExtentsAhead {
   readonly #term: Term;
   readonly #allocator: Allocator;
   readonly #prepared = new Map<string, Prepared>();

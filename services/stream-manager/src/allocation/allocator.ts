@@ -3,7 +3,7 @@
  * passed over and the extent placed anew; the failed one is dropped, nobody was told of it.
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { Bell, extentId, Histogram, JoinedWork, neededLevels, ok, refused } from "@stamp/base";
+import { extentId, Histogram, JoinedWork, neededLevels, ok, refused, WakeUp } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
@@ -167,7 +167,7 @@ export class Allocator {
     const startedMs = clock.monotonicMs();
     const waiting = new Set<string>();
     const failed: string[] = [];
-    const answered = new Bell();
+    const answered = new WakeUp();
     for (const { nodeId } of extent.replicas) {
       waiting.add(nodeId);
       void this.#create(extent, nodeId, predecessor).then((created) => {

@@ -22,7 +22,7 @@ import {
   segmentExtentsMax,
   successorOf,
 } from "@stamp/stream";
-import type { Ahead } from "../allocation/ahead.ts";
+import type { ExtentsAhead } from "../allocation/ahead.ts";
 import type { Allocator } from "../allocation/allocator.ts";
 import type { Completer } from "../seal/completer.ts";
 import type { Sealer } from "../seal/sealer.ts";
@@ -44,7 +44,7 @@ export interface SealAndAllocate {
   readonly wanted: () => boolean;
 }
 
-export interface Succession {
+export interface SealedAndNext {
   readonly sealedLengthBytes: number;
   readonly successor: ExtentId;
 }
@@ -65,12 +65,12 @@ export class OwnerCalls {
   readonly #sealer: Sealer;
   readonly #completer: Completer;
   readonly #allocator: Allocator;
-  readonly #ahead: Ahead;
+  readonly #ahead: ExtentsAhead;
   readonly #minted: MintedEpochs;
   /** Allocations under way, one for one place in a list at a time: later calls join it. */
   readonly #successions = new Map<string, Running>();
 
-  constructor(term: Term, sealer: Sealer, completer: Completer, allocator: Allocator, ahead: Ahead) {
+  constructor(term: Term, sealer: Sealer, completer: Completer, allocator: Allocator, ahead: ExtentsAhead) {
     this.#term = term;
     this.#sealer = sealer;
     this.#completer = completer;
@@ -115,7 +115,7 @@ export class OwnerCalls {
     }
   }
 
-  async sealAndAllocate(request: SealAndAllocate): Promise<Outcome<Succession>> {
+  async sealAndAllocate(request: SealAndAllocate): Promise<Outcome<SealedAndNext>> {
     const { state, world } = this.#term;
     const { name, ownerEpoch, extent } = request;
     for (;;) {
@@ -348,7 +348,7 @@ export class OwnerCalls {
    * Returns the succession that was just committed for this owner, if it may be told at once, without a second look at
    * the store.
    */
-  #asCommitted({ name, ownerEpoch, extent }: SealAndAllocate): Succession | undefined {
+  #asCommitted({ name, ownerEpoch, extent }: SealAndAllocate): SealedAndNext | undefined {
     const { state, world } = this.#term;
     const successor = successorOf(state, name, extent);
     if (!ownedStream(state, name, ownerEpoch, world.rules).ok || !successor.ok || successor.value.kind === "none") return undefined;
@@ -357,7 +357,7 @@ export class OwnerCalls {
     return { sealedLengthBytes: sealed?.sealedLengthBytes ?? 0, successor: successor.value.id };
   }
 
-  async #answer(request: SealAndAllocate, successor: ExtentId): Promise<Outcome<Succession>> {
+  async #answer(request: SealAndAllocate, successor: ExtentId): Promise<Outcome<SealedAndNext>> {
     const { state } = this.#term;
     const { name, ownerEpoch, extent } = request;
     if (extent === undefined) {

@@ -5,7 +5,7 @@
  *
  * Who was seen complete is known here at once and recorded a little later; a new leader asks again for what was not recorded.
  */
-import { Bell, type ExtentId } from "@stamp/base";
+import { type ExtentId, WakeUp } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { planMarkReplicas } from "@stamp/stream";
@@ -28,7 +28,7 @@ export class Completer {
   /** Extents of which at least `minCopies` replicas said that they hold the prefix durably when the length was made; they may not be sealed yet. */
   readonly #durable = new Set<ExtentId>();
   readonly #driven = new Set<string>();
-  readonly #progress = new Bell();
+  readonly #progress = new WakeUp();
   readonly #pace: StartPace;
 
   constructor(term: Term) {

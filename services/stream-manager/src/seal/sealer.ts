@@ -11,7 +11,7 @@
  *    length can be decided, an error is logged every ten seconds.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
-import { assert, Bell, Histogram, ok, present, refused, unknownOutcome } from "@stamp/base";
+import { assert, Histogram, ok, present, refused, unknownOutcome, WakeUp } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
 import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp/stream";
@@ -36,7 +36,7 @@ interface Job {
   note: string | undefined;
   readonly done: Promise<Outcome<number>>;
   /** An answer came, or a person spoke. */
-  readonly changed: Bell;
+  readonly changed: WakeUp;
   decided: boolean;
 }
 
@@ -92,7 +92,7 @@ export class Sealer {
     for (const replica of extent.replicas) if (this.#term.nodes.down(replica)) machine.unreachable(replica.nodeId);
     const { promise: done, resolve: finish } = Promise.withResolvers<Outcome<number>>();
     const startedMs = world.clock.monotonicMs();
-    const job: Job = { machine, startedMs, together, steps, note: undefined, done, changed: new Bell(), decided: false };
+    const job: Job = { machine, startedMs, together, steps, note: undefined, done, changed: new WakeUp(), decided: false };
     this.#jobs.set(id, job);
     // A seal that nobody ends would be joined by every later one.
     const outcome = await this.#run(id, job, extent.replicas).catch((error: unknown) => unknownOutcome("internal", "bug", String(error)));
@@ -205,7 +205,7 @@ export class Sealer {
   }
 
   /** Asks one replica until the seal is decided. Its last good answer stays, one that does not count is asked for again. */
-  async #ask(id: ExtentId, job: Job, replica: ReplicaRecord, answered: Bell): Promise<void> {
+  async #ask(id: ExtentId, job: Job, replica: ReplicaRecord, answered: WakeUp): Promise<void> {
     const { ended, world } = this.#term;
     let pauseMs = askAgainMinMs;
     while (!job.decided && !ended.aborted) {

@@ -223,11 +223,11 @@ function breakLease(request: LeaseRequest, lease: Lease, state: LeaseState, cloc
 }
 
 /** Kind of the leased object, in the error codes of the service. */
-export type Leased = "Blob" | "Container";
+export type LeasedKind = "Blob" | "Container";
 
 /** Checks that the lease that a read names is the held one. */
 export function checkLeaseOfRead(
-  of: Leased,
+  of: LeasedKind,
   leaseId: string | undefined,
   lease: Lease | undefined,
   clock: LeaseClock,
@@ -250,7 +250,7 @@ export const checkLeaseOfCopy = (lease: Lease | undefined, clock: LeaseClock): S
 
 /** Checks the lease of a write: it must name the lease that is held. */
 export function checkLeaseOfWrite(
-  of: Leased,
+  of: LeasedKind,
   leaseId: string | undefined,
   lease: Lease | undefined,
   clock: LeaseClock,

@@ -24,20 +24,20 @@ export interface Moment {
 export type Protection = "BlobImmutableDueToLegalHold" | "BlobImmutableDueToPolicy";
 
 /** Fields of a state that say if it can be found, and if it is protected. */
-export type Standing = Pick<HeadState, "expiresMs" | "deleted" | "legalHold" | "immutability">;
+export type ProtectedFields = Pick<HeadState, "expiresMs" | "deleted" | "legalHold" | "immutability">;
 
 /** Returns the code of the refusal for whoever would change or remove this state; undefined if nothing protects it. */
-export function protectionOf({ legalHold, immutability }: Standing, { rules, wallMs }: Moment): Protection | undefined {
+export function protectionOf({ legalHold, immutability }: ProtectedFields, { rules, wallMs }: Moment): Protection | undefined {
   if (!rules.on("protectedStatesStay")) return undefined;
   if (legalHold) return "BlobImmutableDueToLegalHold";
   return immutability !== undefined && immutability.untilMs > wallMs ? "BlobImmutableDueToPolicy" : undefined;
 }
 
-export const hasExpired = ({ expiresMs }: Pick<Standing, "expiresMs">, wallMs: number): boolean =>
+export const hasExpired = ({ expiresMs }: Pick<ProtectedFields, "expiresMs">, wallMs: number): boolean =>
   expiresMs !== undefined && expiresMs <= wallMs;
 
 /** True if the state is found by nobody any more and may go: it expired, or was deleted softly and kept for long enough. */
-export const isOver = (state: Standing, moment: Moment): boolean =>
+export const isOver = (state: ProtectedFields, moment: Moment): boolean =>
   (hasExpired(state, moment.wallMs) || isPurged(state.deleted, moment.wallMs)) && protectionOf(state, moment) === undefined;
 
 /** The parts of a protection that an operation may change. */

@@ -8,7 +8,7 @@ import { dateTimeOfMs, decodeRow, encodeRow } from "../../rows/row.ts";
 import { blobSchema } from "../../rows/schemas.ts";
 import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../../signed-identifiers.ts";
 import { type Lease, viewOf } from "../protect/leases.ts";
-import { type Deleted, daysLeft } from "../protect/retention.ts";
+import { daysLeft, type SoftDeletion } from "../protect/retention.ts";
 import {
   bigCount,
   decodeLease,
@@ -36,7 +36,7 @@ export interface ContainerState extends ContainerEncryption {
   /** Sequence of the commit in which a deletion began to look through the container; 0: none stands. */
   readonly deletionBegun: number;
   /** Facts about the deletion of a container that is kept until its purge. */
-  readonly deleted: Deleted | undefined;
+  readonly deleted: SoftDeletion | undefined;
 }
 
 export const encodeContainer = (state: ContainerState): Uint8Array =>

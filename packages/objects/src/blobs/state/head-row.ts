@@ -9,7 +9,7 @@ import { dateTimeOfMs, encodeRow } from "../../rows/row.ts";
 import { RowCursor } from "../../rows/row-cursor.ts";
 import { blobSchema } from "../../rows/schemas.ts";
 import { type Lease, viewOf } from "../protect/leases.ts";
-import { type Deleted, daysLeft } from "../protect/retention.ts";
+import { daysLeft, type SoftDeletion } from "../protect/retention.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
 import { decodeCopy, encodeCopy } from "./copy-state.ts";
 import { bigCount, count, decodeLease, dictionaryOf, encodeLease, flag, metadataOf, noTexts, optionalTime, text } from "./row-values.ts";
@@ -53,7 +53,7 @@ export interface HeadState {
   readonly expiresMs: number | undefined;
   readonly immutability: Immutability | undefined;
   readonly legalHold: boolean;
-  readonly deleted: Deleted | undefined;
+  readonly deleted: SoftDeletion | undefined;
   readonly blobType: BlobType;
   /** Number of committed blocks of an append blob. */
   readonly appendBlockCount: number;

@@ -15,7 +15,7 @@ import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
 import type { CallOptions } from "@stamp/ports";
 import { cancelledFailure, isRenewed, timeoutFailure } from "../failures.ts";
-import type { MessageCodec, Prepared } from "../message-codec.ts";
+import type { MessageCodec, PreparedMessage } from "../message-codec.ts";
 import type { GrpcLimits } from "../options.ts";
 import type { AnswerFrames } from "./answer-frames.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
@@ -260,7 +260,7 @@ export class BusClient {
     if (this.#closed) return Promise.resolve(refused("unavailable", "stopping", "this transport is closed"));
     if (options.signal?.aborted) return Promise.resolve({ ok: false, failure: cancelledFailure("no", method.name) });
     if (!(options.timeoutMs > 0)) return Promise.resolve({ ok: false, failure: timeoutFailure("no", method.name) });
-    let message: Prepared;
+    let message: PreparedMessage;
     try {
       message = method.request.prepare(request);
     } catch (error) {

@@ -12,7 +12,7 @@ import type { Clock, Logger } from "@stamp/ports";
 import { type Caller, methodsFor } from "@stamp/wire";
 import { CallState } from "../call-state.ts";
 import { forbidden, renewedFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "../failures.ts";
-import type { Prepared } from "../message-codec.ts";
+import type { PreparedMessage } from "../message-codec.ts";
 import { preparedNothing } from "../message-codec.ts";
 import type { ServedUnary } from "../methods.ts";
 import { failureOfThrown } from "../methods.ts";
@@ -205,7 +205,7 @@ export class BusServerConnection {
       this.#refuse(callId, outcome.failure);
       return;
     }
-    let message: Prepared;
+    let message: PreparedMessage;
     try {
       message = method.answer.prepare(outcome.value);
     } catch (error) {

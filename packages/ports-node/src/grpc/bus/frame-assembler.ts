@@ -19,7 +19,7 @@ export function writeHead(target: Buffer, lengthBytes: number, kind: number): vo
   target.writeUInt32LE(kind, 4);
 }
 
-export interface Assembled {
+export interface AssembledEvents {
   /** Takes received handshake bytes, borrowed. Returns the number of bytes used, or undefined: more has to come. */
   handshake(bytes: Buffer): number | undefined;
   /** Takes a frame and owns its bytes. */
@@ -31,7 +31,7 @@ const malformed = (what: string): FailureError =>
 
 export class FrameAssembler {
   readonly #frameBytesMax: number;
-  readonly #take: Assembled;
+  readonly #take: AssembledEvents;
   readonly #memory: FrameMemory;
   readonly #scratch: Buffer = Buffer.allocUnsafeSlow(scratchBytes);
   /** Part of the scratch that is there and not yet taken. */
@@ -43,7 +43,7 @@ export class FrameAssembler {
   #filled = 0;
 
   /** `greeted`: true if the handshake is over, so that only frames come. */
-  constructor(frameBytesMax: number, greeted: boolean, memory: FrameMemory, take: Assembled) {
+  constructor(frameBytesMax: number, greeted: boolean, memory: FrameMemory, take: AssembledEvents) {
     this.#memory = memory;
     this.#frameBytesMax = frameBytesMax;
     this.#greeted = greeted;

@@ -6,7 +6,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Failure } from "@stamp/base";
 import { BusFailureSchema } from "@stamp/wire";
 import { fromBusFailure, toBusFailure } from "../failures.ts";
-import type { Prepared } from "../message-codec.ts";
+import type { PreparedMessage } from "../message-codec.ts";
 import { copyPayload, writePrepared } from "../message-codec.ts";
 import { FieldScanner, varintSize, writeVarint } from "./varint.ts";
 
@@ -19,7 +19,7 @@ export interface OutgoingRequest {
   timeoutMs: number;
   /** Fields 4 with tags and lengths; from `metadataFields`. */
   readonly metadata: Uint8Array;
-  readonly message: Prepared;
+  readonly message: PreparedMessage;
 }
 
 export interface OutgoingAnswer {
@@ -27,7 +27,7 @@ export interface OutgoingAnswer {
   readonly callId: number;
   /** Field 2 of the answer with tag and length, from `failureField`; empty: success. */
   readonly failure: Uint8Array;
-  readonly message: Prepared;
+  readonly message: PreparedMessage;
 }
 
 export type Outgoing = OutgoingRequest | OutgoingAnswer;

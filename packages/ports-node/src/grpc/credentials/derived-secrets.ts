@@ -12,7 +12,7 @@ import { hkdfSync } from "node:crypto";
 import type { Caller } from "@stamp/wire";
 
 /** Role and names that a derived secret is good for. */
-export interface Derived {
+export interface DerivedRole {
   readonly caller: Caller;
   /** Stamp that the secret was made for; undefined: none, or a release that made one secret for all stamps. */
   readonly name?: string | undefined;
@@ -49,7 +49,11 @@ export const isDerivedSecret = (secret: string): boolean => /^(?:geo-peer|locati
 const locationCalls: readonly Caller[] = ["lock-service", "stream-manager", "partition-manager"];
 
 /** Returns the derived secrets that a process of this role accepts. `name`: stamp that the caller says its secret is of. */
-export function derivedSecrets(secret: string, role: Caller, name: string | undefined): readonly (Derived & { readonly secret: string })[] {
+export function derivedSecrets(
+  secret: string,
+  role: Caller,
+  name: string | undefined,
+): readonly (DerivedRole & { readonly secret: string })[] {
   if (role === "front-end") {
     if (name === undefined) return [{ secret: sharedPeerSecretOf(secret), caller: "geo-peer" }];
     return isStampName(name) ? [{ secret: geoPeerSecretOf(secret, name), caller: "geo-peer", name }] : [];

@@ -34,7 +34,7 @@ import {
   writeHello,
 } from "../bus/handshake-format.ts";
 import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId, Proven } from "./credential.ts";
-import { type Derived, derivedSecrets, stampNamedBy } from "./derived-secrets.ts";
+import { type DerivedRole, derivedSecrets, stampNamedBy } from "./derived-secrets.ts";
 
 export type { ProofId } from "./credential.ts";
 
@@ -53,10 +53,10 @@ interface Key {
   readonly id: Buffer;
   readonly bytes: Buffer;
   /** Use of a derived secret; undefined: the secret of the stamp. */
-  readonly derived?: Derived;
+  readonly derived?: DerivedRole;
 }
 
-function keyOf(secret: string, derived?: Derived): Key {
+function keyOf(secret: string, derived?: DerivedRole): Key {
   const bytes = Buffer.from(hkdfSync("sha256", secret, "", "stamp cluster secret v1", 32));
   const id = createHmac("sha256", bytes).update("id").digest().subarray(0, keyIdBytes);
   return derived === undefined ? { bytes, id } : { bytes, id, derived };

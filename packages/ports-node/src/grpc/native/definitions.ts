@@ -1,7 +1,7 @@
 /** Ordinary gRPC definitions from protobuf-es descriptors. Answers and requests travel prepared, so that payloads are copied once. */
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
-import type { MessageCodec, Prepared } from "../message-codec.ts";
+import type { MessageCodec, PreparedMessage } from "../message-codec.ts";
 import { codecOf, preparedToBuffer } from "../message-codec.ts";
 
 export const methodPath = (service: DescService, method: DescMethod): string => `/${service.typeName}/${method.name}`;
@@ -18,11 +18,11 @@ export const streamCodec = (service: DescService, method: DescMethod): StreamCod
   answer: codecOf(method.output),
 });
 
-export const serializePrepared = (prepared: Prepared): Buffer => preparedToBuffer(prepared);
+export const serializePrepared = (prepared: PreparedMessage): Buffer => preparedToBuffer(prepared);
 
 /** Makes the definition of a service for a server: requests are decoded, answers come encoded. */
 export function serverDefinition(service: DescService): ServiceDefinition {
-  const definition: Record<string, MethodDefinition<Message, Prepared>> = {};
+  const definition: Record<string, MethodDefinition<Message, PreparedMessage>> = {};
   for (const method of service.methods) {
     const request = codecOf(method.input);
     definition[method.name] = {

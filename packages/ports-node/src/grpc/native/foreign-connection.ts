@@ -14,7 +14,7 @@ import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { CallOptions, Clock, ForeignServer } from "@stamp/ports";
 import { hostAndPort } from "../address.ts";
 import { cancelledFailure, timeoutFailure } from "../failures.ts";
-import type { Prepared } from "../message-codec.ts";
+import type { PreparedMessage } from "../message-codec.ts";
 import { foreignOptions } from "../options.ts";
 import { serializePrepared, streamCodec } from "./definitions.ts";
 import { fromServiceError } from "./status.ts";
@@ -64,7 +64,7 @@ export class ForeignConnection {
     const refusal = this.#refusal(codec.path, options);
     if (refusal !== undefined) return Promise.resolve(refusal);
     return new Promise((resolve) => {
-      const call = this.#client.makeUnaryRequest<Prepared, object>(
+      const call = this.#client.makeUnaryRequest<PreparedMessage, object>(
         codec.path,
         serializePrepared,
         (bytes) => codec.answer.decode(bytes),
@@ -85,7 +85,7 @@ export class ForeignConnection {
     const codec = streamCodec(service, method);
     const refusal = this.#refusal(codec.path, options);
     if (refusal !== undefined && !refusal.ok) throw new FailureError(refusal.failure);
-    const call = this.#client.makeBidiStreamRequest<Prepared, object>(
+    const call = this.#client.makeBidiStreamRequest<PreparedMessage, object>(
       codec.path,
       serializePrepared,
       (bytes) => codec.answer.decode(bytes),

@@ -9,7 +9,7 @@ import { hostAndPort } from "../address.ts";
 import { type Credential, proofKey, tokenKey } from "../credentials/credential.ts";
 import type { PeerTls } from "../credentials/peer-tls.ts";
 import { cancelledFailure, timeoutFailure } from "../failures.ts";
-import type { Prepared } from "../message-codec.ts";
+import type { PreparedMessage } from "../message-codec.ts";
 import type { GrpcLimits } from "../options.ts";
 import { clientOptions } from "../options.ts";
 import type { StreamCodec } from "./definitions.ts";
@@ -118,7 +118,7 @@ export class NativeClient {
         resolve(outcome);
       };
       const proof = this.#proof(options);
-      const call = this.#client.makeClientStreamRequest<Prepared, object>(
+      const call = this.#client.makeClientStreamRequest<PreparedMessage, object>(
         codec.path,
         serializePrepared,
         (bytes) => codec.answer.decode(bytes),
@@ -154,7 +154,7 @@ export class NativeClient {
     const refusal = this.#refusal(codec, options);
     if (refusal && !refusal.ok) throw new FailureError(refusal.failure);
     const proof = this.#proof(options);
-    const call = this.#client.makeBidiStreamRequest<Prepared, object>(
+    const call = this.#client.makeBidiStreamRequest<PreparedMessage, object>(
       codec.path,
       serializePrepared,
       (bytes) => codec.answer.decode(bytes),

@@ -19,7 +19,7 @@ import { type RequestCheck, requestCheckOf } from "@stamp/wire";
 import { CallState } from "../call-state.ts";
 import { provenOf } from "../credentials/guard.ts";
 import { cancelledFailure, cutFailure, forbidden } from "../failures.ts";
-import type { MessageCodec, Prepared } from "../message-codec.ts";
+import type { MessageCodec, PreparedMessage } from "../message-codec.ts";
 import { codecOf } from "../message-codec.ts";
 import { failureOfThrown, methodName, type UnaryHandler } from "../methods.ts";
 import type { GrpcLimits } from "../options.ts";
@@ -106,7 +106,7 @@ async function outcomeOf(
   name: string,
   answer: MessageCodec,
   logger: Logger,
-): Promise<Outcome<Prepared>> {
+): Promise<Outcome<PreparedMessage>> {
   try {
     const outcome = await work();
     return outcome.ok ? { ok: true, value: answer.prepare(outcome.value) } : outcome;
@@ -115,14 +115,14 @@ async function outcomeOf(
   }
 }
 
-function sendOutcome(callback: sendUnaryData<Prepared>, outcome: Outcome<Prepared>): void {
+function sendOutcome(callback: sendUnaryData<PreparedMessage>, outcome: Outcome<PreparedMessage>): void {
   if (outcome.ok) callback(null, outcome.value);
   else callback(toStatus(outcome.failure));
 }
 
 async function sendAnswers(
   native: NativeContext,
-  call: ServerWritableStream<Message, Prepared> | ServerDuplexStream<Message, Prepared>,
+  call: ServerWritableStream<Message, PreparedMessage> | ServerDuplexStream<Message, PreparedMessage>,
   answers: () => AsyncIterable<object>,
   codec: MessageCodec,
   { state, finish }: Begun,
@@ -141,12 +141,15 @@ async function sendAnswers(
   else call.end();
 }
 
-function failStream(call: ServerWritableStream<Message, Prepared> | ServerDuplexStream<Message, Prepared>, failure: Failure): void {
+function failStream(
+  call: ServerWritableStream<Message, PreparedMessage> | ServerDuplexStream<Message, PreparedMessage>,
+  failure: Failure,
+): void {
   call.emit("error", toStatus(failure));
 }
 
 /** Returns the refusal of a request that the caller may not send; undefined: it may. */
-function deniedBy(check: RequestCheck, call: ServerUnaryCall<Message, Prepared>): Failure | undefined {
+function deniedBy(check: RequestCheck, call: ServerUnaryCall<Message, PreparedMessage>): Failure | undefined {
   const { caller, name } = provenOf(call.metadata);
   const what = caller === undefined ? undefined : check(call.request, caller, name);
   return caller === undefined || what === undefined ? undefined : forbidden(caller, what);
@@ -157,7 +160,7 @@ function handlerOf(native: NativeContext, name: string, method: DescMethod, hand
   const check = isOpen ? undefined : requestCheckOf(name);
   switch (method.methodKind) {
     case "unary":
-      return (call: ServerUnaryCall<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
+      return (call: ServerUnaryCall<Message, PreparedMessage>, callback: sendUnaryData<PreparedMessage>) => {
         const denied = check && deniedBy(check, call);
         if (denied !== undefined) {
           native.onForbidden(call.getPeer(), denied.message);
@@ -170,19 +173,19 @@ function handlerOf(native: NativeContext, name: string, method: DescMethod, hand
         });
       };
     case "client_streaming":
-      return (call: ServerReadableStream<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
+      return (call: ServerReadableStream<Message, PreparedMessage>, callback: sendUnaryData<PreparedMessage>) => {
         const { state, finish } = begin(native, call, isOpen, (failure) => callback(toStatus(failure)));
         outcomeOf(() => (handle as StreamIn)(readAll<Message>(call), state), name, answer, native.logger).then((outcome) => {
           if (finish()) sendOutcome(callback, outcome);
         });
       };
     case "server_streaming":
-      return (call: ServerWritableStream<Message, Prepared>) => {
+      return (call: ServerWritableStream<Message, PreparedMessage>) => {
         const begun = begin(native, call, isOpen, (failure) => failStream(call, failure));
         void sendAnswers(native, call, () => (handle as StreamOut)(call.request, begun.state), answer, begun, name);
       };
     case "bidi_streaming":
-      return (call: ServerDuplexStream<Message, Prepared>) => {
+      return (call: ServerDuplexStream<Message, PreparedMessage>) => {
         const begun = begin(native, call, isOpen, (failure) => failStream(call, failure));
         void sendAnswers(native, call, () => (handle as StreamBoth)(readAll<Message>(call), begun.state), answer, begun, name);
       };

@@ -2,7 +2,7 @@
 import type { Readable } from "node:stream";
 import { FailureError } from "@stamp/base";
 import { cancelledFailure } from "../failures.ts";
-import type { MessageCodec, Prepared } from "../message-codec.ts";
+import type { MessageCodec, PreparedMessage } from "../message-codec.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { fromServiceError } from "./status.ts";
 
@@ -11,7 +11,7 @@ const writingBytesMax = 2 * 1024 * 1024;
 const writingCountMax = 64;
 
 interface ObjectWriter {
-  write(message: Prepared, written: () => void): boolean;
+  write(message: PreparedMessage, written: () => void): boolean;
   on(event: "close", listener: () => void): unknown;
 }
 

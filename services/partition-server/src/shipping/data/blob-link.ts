@@ -40,14 +40,14 @@ interface SeededRows extends Pick<CopiedBatch, "extentIds" | "handles"> {
 }
 
 /** Handles that are sent with rows that have places of the other stamp. */
-export interface Vouched {
+export interface HandlesBesideRows {
   readonly handles?: readonly DataHandle[];
 }
 
 /** Calls that send rows with places of the other stamp. */
 export interface RowsLink {
-  ship(shipment: Shipment & Vouched, limits: CallLimits): Promise<Outcome<unknown>>;
-  seed(part: SeedPart & Vouched, limits: CallLimits): Promise<Outcome<unknown>>;
+  ship(shipment: Shipment & HandlesBesideRows, limits: CallLimits): Promise<Outcome<unknown>>;
+  seed(part: SeedPart & HandlesBesideRows, limits: CallLimits): Promise<Outcome<unknown>>;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Place } from "@stamp/objects";
 import type { DataHandle } from "./data-handles.ts";
 
 /** Bytes of this stamp, with their place at the other one. */
-export interface Copied {
+export interface CopiedBytes {
   /** PartitionName that the bytes were copied for, in hexadecimal. */
   readonly name: string;
   readonly from: Place;
@@ -51,7 +51,7 @@ export class CopiedPlaces {
   /** Budget of all ranges of the server; undefined in tests, or for a short time. */
   readonly #budget: PlacesBudget | undefined;
   /** Keyed by extent of this stamp, used last at the end; by offset within it. */
-  readonly #byExtent = new Map<number, Copied[]>();
+  readonly #byExtent = new Map<number, CopiedBytes[]>();
   #count = 0;
 
   constructor(placesMax: number = Number.POSITIVE_INFINITY, budget?: PlacesBudget) {
@@ -64,7 +64,7 @@ export class CopiedPlaces {
   }
 
   /** Returns the bytes of a place that lies in what was copied as one; undefined: they are not known to be there. */
-  find(name: string, place: Place): Copied | undefined {
+  find(name: string, place: Place): CopiedBytes | undefined {
     const copied = this.#byExtent.get(place.extentId);
     if (copied === undefined) return undefined;
     const at = firstBehind(copied, place.offsetBytes) - 1;
@@ -75,12 +75,12 @@ export class CopiedPlaces {
     return found;
   }
 
-  add(one: Copied): void {
+  add(one: CopiedBytes): void {
     this.#add(one);
     this.#budget?.tell(this);
   }
 
-  #add(one: Copied): void {
+  #add(one: CopiedBytes): void {
     const { extentId, offsetBytes } = one.from;
     const copied = this.#byExtent.get(extentId) ?? [];
     const at = firstBehind(copied, offsetBytes);
@@ -128,7 +128,7 @@ export class CopiedPlaces {
 }
 
 /** Returns the place that the bytes have at the other stamp. */
-export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Pick<Copied, "from" | "to">): Place => ({
+export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Pick<CopiedBytes, "from" | "to">): Place => ({
   extentId: to.extentId,
   offsetBytes: to.offsetBytes + offsetBytes - from.offsetBytes,
   lengthBytes,
@@ -137,7 +137,7 @@ export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: P
 const endOf = ({ offsetBytes, lengthBytes }: Place): number => offsetBytes + lengthBytes;
 
 /** Returns the index of the first one that begins behind the offset. */
-function firstBehind(copied: readonly Copied[], offsetBytes: number): number {
+function firstBehind(copied: readonly CopiedBytes[], offsetBytes: number): number {
   let [low, high] = [0, copied.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

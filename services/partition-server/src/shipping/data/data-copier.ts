@@ -13,7 +13,7 @@ import { type Place, placesOfRow, withPlaces } from "@stamp/objects";
 import { SlowLog, sleep, type World } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
-import { type Copied, CopiedPlaces, type PlacesBudget, placeAtPeer } from "./copied-places.ts";
+import { type CopiedBytes, CopiedPlaces, type PlacesBudget, placeAtPeer } from "./copied-places.ts";
 import type { DataHandle } from "./data-handles.ts";
 import type { FreshBytes } from "./fresh-bytes.ts";
 import { PinHold, type PinLink } from "./pin-hold.ts";
@@ -194,7 +194,7 @@ export class DataCopier {
     return runsOf(absent);
   }
 
-  #note(batch: Batch, copied: Copied): void {
+  #note(batch: Batch, copied: CopiedBytes): void {
     batch.copied.add(copied);
     batch.extentIds.add(copied.to.extentId);
     if (copied.handle !== undefined) batch.handles.add(copied.handle);
