@@ -49,7 +49,7 @@ export interface ClusterPlan {
   readonly connectionStrings: readonly string[];
   /** Ports of the REST doors, each with the name of what listens on it. */
   readonly httpPorts: ReadonlyMap<number, string>;
-  /** Ports of the REST doors, each with the name of its listener. */
+  /** All other ports, each with the name of its listener. */
   readonly internalPorts: ReadonlyMap<number, string>;
 }
 
@@ -65,7 +65,7 @@ export interface Endpoints {
 
 export const portsPerFrontEnd = 10;
 
-/** All other ports, each with the name of its listener. */
+/** Planned ports, each with the name of the process that wants it. */
 export interface PlannedPorts {
   readonly http: Map<number, string>;
   readonly internal: Map<number, string>;

@@ -99,7 +99,7 @@ export class HostedRole {
     await untilEnded(life, () => role.start());
   }
 
-  #make(life: Life): Start {
+  #make(life: RoleLife): Start {
     const { planned, dataDir = "", transport, logger, tracerOf } = this.#options;
     const tracer = tracerOf?.(this.name);
     const own = transport(this.name);

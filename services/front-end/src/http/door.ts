@@ -142,7 +142,7 @@ export class HttpDoor {
     return this.#handle(request, { version: newestVersion, only, wellKnown: false, asker: { by: "key" } });
   }
 
-  async #handle(request: HttpRequest, how?: Outer): Promise<HttpResponse> {
+  async #handle(request: HttpRequest, how?: OuterRequest): Promise<HttpResponse> {
     const { world, service } = this.#parts;
     const parent = traceparentOf(request.headers.traceparent);
     const span = world.tracer?.begin(`${service.name} request`, parent, { "http.request.method": request.method });
@@ -232,7 +232,7 @@ export class HttpDoor {
     };
   }
 
-  async #inner(outer: HttpRequest, above: Cause, inner: InnerRequest, how: Outer): Promise<HttpResponse> {
+  async #inner(outer: HttpRequest, above: Cause, inner: InnerRequest, how: OuterRequest): Promise<HttpResponse> {
     const request = innerRequest(outer, inner);
     const seen = this.#seen(above.traceparent);
     const failed = (error: unknown): Answer => ({ ok: false, error: this.#unexpected(request, seen, error) });
