@@ -85,20 +85,17 @@ export async function runImport(
     const state = await ImportState.open(statePath, { source: source.name, target: target.urls.blob, options });
     if (!merge && !state.isBegun) await checkEmpty(doors);
     const counts = { ...state.counts };
-    const told = (what: string, why: string, chosen = false): void => {
-      if (!chosen) counts.leftOut++;
+    const told = (what: string, why: string): void => {
       if (leftOut.length < leftOutShown) leftOut.push(`${what}: ${why}`);
     };
     await state.save(state.from, counts, true);
-    let position = state.from;
     const about = { what: `import into ${target.account}`, afterwards: "The same command goes on where it was." };
     await withProgress(about, (tell) =>
       applySteps(
         { doors, counts, merge, again: state.isBegun, leftOut: told },
         source.steps(state.from),
         async ({ item, next, isDurable }) => {
-          position = next;
-          await state.save(position, counts, isDurable === true);
+          await state.save(next, counts, isDurable === true);
           tell(`${countsText(counts)} (now: ${nameOf(item)})`);
         },
       ),
@@ -179,7 +176,8 @@ export async function withWords<T>(where: string, work: () => Promise<T>): Promi
     // The SDKs and fetch throw errors of their own for a server that does not answer.
     if (
       ["REQUEST_SEND_ERROR", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND"].includes(String(code)) ||
-      (error as Error).message === "fetch failed"
+      (error as Error).message === "fetch failed" ||
+      (error as Error).name === "TimeoutError"
     )
       throw new CommandError(`${where} can't be reached: ${inWords(error)}; the same command goes on where it was`);
     throw error;

@@ -42,8 +42,8 @@ async function* settingsSteps(doors: AccountDoors, from: SourcePosition): AsyncG
     table: () => doors.tables.getProperties(),
   };
   for (const service of ["blob", "queue", "table"] as const) {
-    if (from.service !== undefined && service <= String(from.service) && service !== "blob") continue;
-    if (from.service !== undefined && service === "blob") continue;
+    // They are in the order of the alphabet.
+    if (from.service !== undefined && service <= String(from.service)) continue;
     yield { item: await settingsItem(service, asked[service]), next: { stage: "settings", service } };
   }
 }

@@ -4,7 +4,18 @@
  */
 import { transactionMax } from "../entity-door.ts";
 import { inOrder } from "../in-order.ts";
-import { BlobChanged, type BlobGroup, countBlob, type EntityJson, type Item, LeftOut, type Step } from "../items.ts";
+import {
+  BlobChanged,
+  type BlobGroup,
+  countBlob,
+  countedKinds,
+  type EntityJson,
+  type Item,
+  type ItemCounts,
+  LeftOut,
+  noCounts,
+  type Step,
+} from "../items.ts";
 import { statusOf } from "../source/answers.ts";
 import { chunkBytes } from "../source/blobs.ts";
 import { putGroup } from "./put-blobs.ts";
@@ -15,13 +26,21 @@ const atOnce = 16;
 /** A blob that is changed so often while it is read is left out. */
 const tries = 5;
 
-/** Puts the steps, and tells after each that is done with all before. */
+/** Puts the steps, and tells after each that it is done with all before. Counts are added then, too: those at a position are right. */
 export async function applySteps(target: ImportTarget, steps: AsyncIterable<Step>, done: (step: Step) => Promise<void>): Promise<void> {
-  const work = async (step: Step): Promise<Step> => {
-    await apply(target, step.item);
-    return step;
+  const work = async (step: Step): Promise<{ readonly step: Step; readonly counts: ItemCounts }> => {
+    const counts = noCounts();
+    const leftOut: ImportTarget["leftOut"] = (what, why, chosen = false) => {
+      if (!chosen) counts.leftOut++;
+      target.leftOut(what, why, chosen);
+    };
+    await apply({ ...target, counts, leftOut }, step.item);
+    return { step, counts };
   };
-  for await (const step of inOrder(steps, atOnce, work, isAlone)) await done(step);
+  for await (const { step, counts } of inOrder(steps, atOnce, work, isAlone)) {
+    for (const kind of countedKinds) target.counts[kind] += counts[kind];
+    await done(step);
+  }
 }
 
 /** True for containers, tables and queues, which come before their content; chunks of a large blob are sent together anyway. */
