@@ -48,6 +48,8 @@ export interface ApiPage {
   /** Behind the heading. */
   readonly about: string;
   readonly requests: readonly ApiRequest[];
+  /** Folder of the parts. Default: tests/conformance/. */
+  readonly folder?: string;
 }
 
 /** So that a page does not change with every test of an operation that all tests use. */
@@ -84,7 +86,7 @@ export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): strin
     page.about,
     "",
     "Written by `node tests/tools/api-docs.ts`: what was asked and answered in the parts of the conformance suite that are named",
-    "(tests/conformance/). 501: refused with `NotImplemented` and the feature's name; 400: refused with the service's own code.",
+    `(${page.folder ?? "tests/conformance/"}). 501: refused with \`NotImplemented\` and the feature's name; 400: refused with the service's own code.`,
     "",
     `${byTitle.size} operations, ${served} done, ${byTitle.size - served} refused.`,
     "",

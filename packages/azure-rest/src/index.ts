@@ -110,7 +110,7 @@ export {
 export { blobPathAuthorization, dataLakeAuthorizationOf, pathOperationOf } from "./dfs/authorization.ts";
 export { dataLakeError, dataLakeErrorJson } from "./dfs/errors.ts";
 export { changedPathsJson, type FailedPath, filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
-export { type DataLakeOperationName, dataLakeOperationNames } from "./dfs/operation-rows.ts";
+export { type DataLakeOperationName, dataLakeOperationNames, dataLakeOperations } from "./dfs/operation-rows.ts";
 export { asksForXml, isDataLakeRequest } from "./dfs/operations.ts";
 export type { ContentHeaders, Ownership } from "./dfs/path-headers.ts";
 export { type PathProperties, propertiesText } from "./dfs/properties.ts";
