@@ -340,6 +340,14 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 25 * minutes,
     },
     {
+      title: "Hadoop's ABFS driver and Spark on an account with directories",
+      guards: "Data Lake Storage for Hadoop: its shell, the driver's own tests, Spark's rename committer",
+      all: true,
+      // Where Java, Maven or a registry is away, they are skipped.
+      command: [...tests, "--minutes", "15", "tests/datalake/hadoop.slow.ts"],
+      timeoutMs: 25 * minutes,
+    },
+    {
       title: "drills on the compose file's profile of several hosts, and on two stamps",
       guards: "compose.ha.yml and compose.geo.yml",
       all: true,
