@@ -5,7 +5,7 @@
 import { fromBase64 } from "./base64.ts";
 import { badHeader, badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
 import { type Query, queryValue } from "./target.ts";
-import { behaves, newestVersion } from "./version.ts";
+import { behavesAs, newestVersion } from "./version.ts";
 
 export type HttpHeaders = Readonly<Record<string, string>>;
 
@@ -77,7 +77,7 @@ export const rangeHeaderOf = (headers: HttpHeaders): "range" | "x-ms-range" =>
 export function parseRange(headers: HttpHeaders, version: string = newestVersion): ByteRange | undefined {
   const text = headers[rangeHeaderOf(headers)];
   const range = text === undefined ? undefined : byteRangeOf(text);
-  return range?.endBytes === undefined && !behaves(version, "openRanges") ? undefined : range;
+  return range?.endBytes === undefined && !behavesAs(version, "openRanges") ? undefined : range;
 }
 
 const guid =

@@ -284,7 +284,7 @@ export {
   unknownAccount,
 } from "./target.ts";
 export {
-  behaves,
+  behavesAs,
   bodyLimitsOf,
   etagHeader,
   isNewer,

@@ -4,7 +4,7 @@ import { accountEncryptionKey, encryptedUnderHeaders } from "./blob/encryption-h
 import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
 import type { ShownCopy } from "./blob/sources/copy-headers.ts";
 import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
-import { behaves, etagHeader } from "./version.ts";
+import { behavesAs, etagHeader } from "./version.ts";
 
 export type ResponseHeaders = Record<string, string>;
 
@@ -39,7 +39,7 @@ export function containerHeaders(version: string, container: ListedContainer): R
     ...(container.publicAccess === "" ? {} : { "x-ms-blob-public-access": container.publicAccess }),
     "x-ms-has-immutability-policy": "false",
     "x-ms-has-legal-hold": "false",
-    ...(behaves(version, "containerEncryptionScopes") ? containerScopeHeaders(container) : {}),
+    ...(behavesAs(version, "containerEncryptionScopes") ? containerScopeHeaders(container) : {}),
   };
 }
 
@@ -76,7 +76,7 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     ...etagAndTime(version, blob),
     ...metadataHeaders(blob.metadata),
     ...stateHeaders(blob),
-    ...(behaves(version, "acceptRanges") ? { "Accept-Ranges": "bytes" } : {}),
+    ...(behavesAs(version, "acceptRanges") ? { "Accept-Ranges": "bytes" } : {}),
     // Content of strangers runs as what it says that it is, or not at all.
     "X-Content-Type-Options": "nosniff",
     "x-ms-creation-time": formatRfc1123(blob.createdMs),

@@ -124,11 +124,11 @@ export function parseVersion(text: string, strict = false): Parsed<string> {
   return known.has(text) ? parsed(text) : badHeader("x-ms-version", text, "Not a version of the service.");
 }
 
-export const behaves = (version: string, behaviour: Behaviour): boolean => version >= behaviours[behaviour];
+export const behavesAs = (version: string, behaviour: Behaviour): boolean => version >= behaviours[behaviour];
 
 export function bodyLimitsOf(version: string): BodyLimits {
   return bodyLimits.find((limits) => version >= limits.since) ?? bodyLimits[3];
 }
 
 /** Returns the ETag header. `etag` in quotes. */
-export const etagHeader = (version: string, etag: string): string => (behaves(version, "quotedEtags") ? etag : etag.replaceAll('"', ""));
+export const etagHeader = (version: string, etag: string): string => (behavesAs(version, "quotedEtags") ? etag : etag.replaceAll('"', ""));

@@ -56,7 +56,7 @@ export { type FormatName, formatVersions, type NewerFormat, newerFormat, release
 export { bucketsMs, Histogram } from "./histogram.ts";
 export { holdersOf, PayloadHolders } from "./memory/payload-holders.ts";
 export { ReusedMemory, type ReusedMemoryOptions } from "./memory/reused-memory.ts";
-export { allLabelled, counter, gauge, histogram, inside, type Labels, type Metric, type Metrics, summary } from "./metrics.ts";
+export { allLabelled, counter, gauge, histogram, insideFacts, type Labels, type Metric, type Metrics, summary } from "./metrics.ts";
 export { OrderedIds } from "./ordered-ids.ts";
 export { Prng } from "./prng.ts";
 export { allRules, type RuleName, type Rules, rulesWithout } from "./rules.ts";

@@ -54,7 +54,7 @@ export const histogram = (name: string, help: string, by: readonly string[] = []
 });
 
 /** Returns the table for facts that lie inside of the fact at `path`, with labels that all of them get. */
-export function inside(path: string, metrics: Metrics, labels: Labels = {}): Metrics {
+export function insideFacts(path: string, metrics: Metrics, labels: Labels = {}): Metrics {
   const moved = Object.entries(metrics).map(([inner, metric]) => [`${path}.${inner}`, labelled(metric, labels)] as const);
   return Object.fromEntries(moved);
 }

@@ -6,7 +6,7 @@ import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { BlobClient, type BlobResult, contentOf, startOwn } from "@stamp/drills";
-import { all, kib, mib } from "./scenarios/scenario.ts";
+import { allAtOnce, kib, mib } from "./scenarios/scenario.ts";
 
 const usage = `pnpm bench capacity [--large 128] [--small 20000] [--idle-s 30]
 Memory of each role, idle and at its peak while blobs of 4 MiB (--large of them) and of 1 KiB (--small) are put; bytes on disk for each.`;
@@ -71,7 +71,7 @@ export async function capacity(args: string[]): Promise<void> {
     const stored = async (count: number, clients: number, bytes: number): Promise<string> => {
       const before = extentFiles();
       const body = contentOf("capacity", bytes);
-      await all(count, clients, async (number) => must(await client.put("capacity", `blob-${bytes}-${number}`, body)));
+      await allAtOnce(count, clients, async (number) => must(await client.put("capacity", `blob-${bytes}-${number}`, body)));
       return `${((extentFiles() - before) / (count * bytes)).toFixed(2)} bytes of extent files for each byte of ${count} blobs of ${bytes / kib} KiB`;
     };
     const [ofLarge, ofSmall] = [await stored(large, largeClients, largeBytes), await stored(small, smallClients, kib)];

@@ -7,11 +7,11 @@ import { lockServicesBench } from "./lock-services.ts";
 import { peersBench } from "./peers/bench.ts";
 import { profile } from "./profile/bench.ts";
 import type { TargetName } from "./targets.ts";
-import { turns } from "./turns/bench.ts";
+import { runTurns } from "./turns/bench.ts";
 
 const [what = "", ...others] = process.argv.slice(2);
 const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
-  turns,
+  runTurns,
   profile,
   capacity,
   "lock-services": lockServicesBench,

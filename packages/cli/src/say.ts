@@ -15,13 +15,13 @@ export function adviseBy(rewrite: (text: string) => string): void {
 }
 
 /** Returns the text with its commands written for the stamp that was asked. */
-export const advised = (text: string): string => forPlace(text);
+export const advisedText = (text: string): string => forPlace(text);
 
 /** Prints the answer of a command. What may hold text of others, as all words may, moves no cursor. */
-export const say = (text = ""): void => console.log(advised(printableLines(text)));
+export const say = (text = ""): void => console.log(advisedText(printableLines(text)));
 
 /** Prints what is not the answer: errors, warnings, progress. */
-export const warn = (text: string): void => console.error(advised(printableLines(text)));
+export const warn = (text: string): void => console.error(advisedText(printableLines(text)));
 
 /** Prints text for a tool, unchanged. */
 export const sayRaw = (text: string): void => console.log(text);
@@ -57,7 +57,7 @@ export function screenSize(): { readonly rows: number; readonly columns: number 
 
 /** Shows a text in place of what the terminal shows. What is wider or higher than the terminal is left out. */
 export const showOnScreen = (text: string, { rows, columns }: { readonly rows: number; readonly columns: number }): void => {
-  const lines = advised(text)
+  const lines = advisedText(text)
     .split("\n")
     .slice(0, rows - 1)
     .map((line) => `${line.slice(0, columns)}\u001b[K\n`);

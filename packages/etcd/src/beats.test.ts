@@ -3,8 +3,8 @@ import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { allRules, type Rules, rulesWithout, utf8 } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
-import { beatEveryMs, look, removeSilent } from "./beats.ts";
+import { calmEtcd, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
+import { beatEveryMs, lookAtBeats, removeSilent } from "./beats.ts";
 import { silentMs } from "./election.ts";
 import { Election, EtcdClient, EtcdKeys, EtcdKeyValue, type Session } from "./index.ts";
 
@@ -22,7 +22,7 @@ interface Scene {
 async function scene(seed: number, work: (scene: Scene) => Promise<void>): Promise<void> {
   const sim = new Simulation({ seed, timeLimitMs: 600_000 });
   const state = new EtcdState();
-  const made: Scene = { sim, state, habits: calm };
+  const made: Scene = { sim, state, habits: calmEtcd };
   const prng = sim.prng.fork();
   sim.addProcess("etcd", (world) => new SimulatedEtcd(world, { listen: "etcd", state, prng, habits: () => made.habits }));
   await sim.run(async () => {
@@ -62,7 +62,7 @@ function answer(sim: Simulation, session: Session, rules: Rules, nowMs: () => nu
 }
 
 /** Kills the first process while it answers; gives what the second one knows. Times are by the clock of the second one. */
-async function takeOver(seed: number, rules: Rules, habits: EtcdHabits = calm) {
+async function takeOver(seed: number, rules: Rules, habits: EtcdHabits = calmEtcd) {
   const found = { judgedMs: 0, knownMs: undefined as number | undefined, electedMs: 0, answers: 0 };
   await scene(seed, async (made) => {
     const { sim } = made;
@@ -75,7 +75,7 @@ async function takeOver(seed: number, rules: Rules, habits: EtcdHabits = calm) {
     await sim.sleep(1_000 + sim.prng.below(1_500));
     killed = true;
     first.end("it was killed");
-    made.habits = calm;
+    made.habits = calmEtcd;
     const second = await standby;
     Object.assign(found, { judgedMs: answers.judgedMs, knownMs: second.lastJudgedMs, electedMs: nowMs(), answers: answers.count });
   });
@@ -158,7 +158,7 @@ test("a beat that is on its way to etcd undoes the removal of a process that was
     const store = new EtcdKeyValue(first, allRules);
     await store.confirm();
     const client = new EtcdClient(sim.world("two"), { endpoints: ["etcd"], prefix });
-    const seen = await look(client, keys, first.attempt, undefined, undefined);
+    const seen = await lookAtBeats(client, keys, first.attempt, undefined, undefined);
     assert.ok(seen.ok && seen.value !== undefined);
     await sim.sleep(beatEveryMs);
     await store.confirm();
@@ -166,11 +166,11 @@ test("a beat that is on its way to etcd undoes the removal of a process that was
     await store.confirm();
     await store.batch([{ kind: "put", key: utf8("k"), value: utf8("v") }]);
     assert.equal(first.ended.aborted, false);
-    const again = await look(client, keys, first.attempt, undefined, undefined);
+    const again = await lookAtBeats(client, keys, first.attempt, undefined, undefined);
     assert.ok(again.ok && again.value !== undefined);
     first.end("it was killed");
     await removeSilent(client, keys, again.value);
-    const gone = await look(client, keys, first.attempt, undefined, undefined);
+    const gone = await lookAtBeats(client, keys, first.attempt, undefined, undefined);
     assert.ok(gone.ok && gone.value === undefined, "nobody is active");
   });
 });

@@ -167,7 +167,7 @@ export interface WatchedKey {
 }
 
 /** Looks at the active process; returns what is seen, with the time of the look before if nothing has changed. Undefined: it does not beat. */
-export async function look(
+export async function lookAtBeats(
   client: EtcdClient,
   keys: EtcdKeys,
   attempt: string,

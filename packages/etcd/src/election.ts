@@ -14,7 +14,7 @@
 import { equalBytes, FailureError, fromUtf8, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import { type Address, Leadership, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
-import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type StandbySight, type WatchedKey } from "./beats.ts";
+import { Beats, encodeBeat, lastJudgedMs, lookAtBeats, removeOldBeats, removeSilent, type StandbySight, type WatchedKey } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
 import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
@@ -165,7 +165,7 @@ export class Election {
     let lookedMs = silentSinceMs;
     while (!signal.aborted) {
       const before = this.#sight;
-      const seen = await look(this.#client, this.#options.keys, attempt, before, this.#options.watched);
+      const seen = await lookAtBeats(this.#client, this.#options.keys, attempt, before, this.#options.watched);
       if (seen.ok) {
         const nowMs = clock.monotonicMs();
         this.#sight = seen.value;

@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { allRules, FailureError, type Rules, rulesWithout, utf8 } from "@stamp/base";
 import { DiskError, type KeyValueOperation, type World } from "@stamp/ports";
-import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
+import { calmEtcd, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
 import { Election, EtcdClient, EtcdKeys, EtcdKeyValue, keepCompact, type Session } from "./index.ts";
 
 const prefix = "/stamp/test/";
@@ -19,7 +19,7 @@ interface Scene {
 async function scene(seed: number, work: (scene: Scene) => Promise<void>): Promise<void> {
   const sim = new Simulation({ seed, timeLimitMs: 600_000 });
   const state = new EtcdState();
-  const made: Scene = { sim, state, habits: calm };
+  const made: Scene = { sim, state, habits: calmEtcd };
   const prng = sim.prng.fork();
   sim.addProcess("etcd", (world) => new SimulatedEtcd(world, { listen: "etcd", state, prng, habits: () => made.habits }));
   await sim.run(async () => {
@@ -62,7 +62,7 @@ test("batches go on through lost answers, late applications and changes of the l
       const store = new EtcdKeyValue(session, allRules);
       made.habits = { answerLost: 0.2, applyLate: 0.2, leaderChange: 0.1 };
       for (let i = 0; i < 40; i++) await store.batch([put("last", String(i)), put(`k/${i}`, "x")]);
-      made.habits = calm;
+      made.habits = calmEtcd;
       assert.equal(session.ended.aborted, false, session.why);
       await made.sim.sleep(10_000);
       const kept = await all(new EtcdKeyValue(session, allRules));
@@ -76,7 +76,7 @@ test("without the order of batches an attempt that comes late takes the place of
   const broken = await anySeed(rulesWithout("batchesInOrder"), async (made, store) => {
     made.habits = { answerLost: 0, applyLate: 0.4, leaderChange: 0 };
     for (let i = 0; i < 40; i++) await store.batch([put("last", String(i))]);
-    made.habits = calm;
+    made.habits = calmEtcd;
     await made.sim.sleep(10_000);
     return (await all(store)).last !== "39";
   });
@@ -132,7 +132,7 @@ test("one of several candidates is elected at a time, also when answers are lost
       };
       await Promise.all(["one", "two", "three"].map(candidate));
       assert.equal(new Set(revisions).size, 12, "each election has a revision of its own");
-      made.habits = calm;
+      made.habits = calmEtcd;
       await made.sim.sleep(20_000);
       assert.equal(leaseIds(made.state), 0);
     });

@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { allRules } from "@stamp/base";
-import { calm, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
+import { calmEtcd, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
 import { Election, EtcdClient, EtcdKeys, keepCompact, MemberLooks, type Session } from "./index.ts";
 import { historyMaxMs, lookEveryMs } from "./members.ts";
 
@@ -16,7 +16,7 @@ async function scene(work: (sim: Simulation, session: Session) => Promise<void>)
   // Only the first one is called by the session. Clocks of processes differ, so they can share no leases.
   for (const listen of endpoints) {
     const state = new EtcdState();
-    sim.addProcess(listen, (world) => new SimulatedEtcd(world, { listen, state, prng, habits: () => calm }));
+    sim.addProcess(listen, (world) => new SimulatedEtcd(world, { listen, state, prng, habits: () => calmEtcd }));
   }
   await sim.run(async () => {
     await sim.sleep(50);

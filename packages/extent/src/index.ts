@@ -11,8 +11,8 @@ export {
   decodeScrubState,
   encodeScrubState,
   endScrubPass,
+  noteScrubbed,
   type ScrubState,
-  scrubbed,
   scrubOrder,
 } from "./disk/scrub-pass.ts";
 export type { Versioned } from "./format/binary.ts";

@@ -144,7 +144,7 @@ const rolesBehind: Readonly<Record<RoleCommand["kind"], readonly GeoRole[]>> = {
 };
 
 /** Obeys a command of the location service. `row`: undefined if this stamp has never heard of the account. */
-export function obey(row: AccountRole | undefined, command: RoleCommand, facts: RoleFacts, rules: Rules): Outcome<ObeyedRole> {
+export function planObey(row: AccountRole | undefined, command: RoleCommand, facts: RoleFacts, rules: Rules): Outcome<ObeyedRole> {
   const order: CommandOrder = { operation: command.operation, phase: commandPhases[command.kind] };
   if (row === undefined) return begin(command, order);
   if (isStale(row, order, rules)) {

@@ -10,7 +10,7 @@ import { test } from "node:test";
 import type { RuleName, Rules } from "@stamp/base";
 import { allRules, ok, Prng, rulesWithout, unwrap } from "@stamp/base";
 import type { AccountRole, GeoPoint, RoleCommand } from "./account-role.ts";
-import { acceptsShipment, answersFromMs, obey, reportComplete, seedingEnded, ships, takesWrites } from "./account-role.ts";
+import { acceptsShipment, answersFromMs, planObey, reportComplete, seedingEnded, ships, takesWrites } from "./account-role.ts";
 import { owedTo, planLost, planTold } from "./lost-stamps.ts";
 import type { GeoAccount, StepAnswer } from "./operations.ts";
 import {
@@ -232,7 +232,7 @@ class World {
     const { to, command, step } = this.oneOf(this.sent);
     const stamp = this.stamps[to];
     const before = stamp.row;
-    const told = obey(before, command, { copied: pointOf(stamp.log.length), acknowledged: pointOf(stamp.cursor) }, this.rules);
+    const told = planObey(before, command, { copied: pointOf(stamp.log.length), acknowledged: pointOf(stamp.cursor) }, this.rules);
     if (!told.ok) return;
     if (told.value.changed) this.writeRow(to, told.value.row);
     if (told.value.changed && (command.kind === "remove" || command.kind === "follow")) {
@@ -284,7 +284,7 @@ class World {
     const [owed] = this.lost === undefined ? [] : owedTo(this.recorded, this.lost);
     if (owed === undefined) return;
     const to = owed.stamp as Name;
-    const told = obey(this.stamps[to].row, owed.command, { copied: [], acknowledged: [] }, this.rules);
+    const told = planObey(this.stamps[to].row, owed.command, { copied: [], acknowledged: [] }, this.rules);
     if (!told.ok) return;
     if (told.value.changed) this.writeRow(to, told.value.row);
     if (this.nowMs < answersFromMs(this.stamps[to].rowWrittenMs, cacheTermMs, this.rules)) return;

@@ -14,7 +14,7 @@ export {
   type GeoPoint,
   type GeoRole,
   type ObeyedRole,
-  obey,
+  planObey,
   type RangePoint,
   type RoleCommand,
   type RoleFacts,

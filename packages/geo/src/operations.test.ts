@@ -7,7 +7,7 @@ import { test } from "node:test";
 import type { Outcome } from "@stamp/base";
 import { allRules, unwrap } from "@stamp/base";
 import type { AccountRole, RoleCommand, RoleFacts } from "./account-role.ts";
-import { acceptsShipment, obey, reportComplete, seedingEnded, ships, takesWrites } from "./account-role.ts";
+import { acceptsShipment, planObey, reportComplete, seedingEnded, ships, takesWrites } from "./account-role.ts";
 import type { GeoAccount, MigrationChoices, OperationStep } from "./operations.ts";
 import {
   commandOf,
@@ -33,7 +33,7 @@ class Stamps {
   readonly said: string[] = [];
 
   obey(stamp: string, command: RoleCommand): Outcome<boolean> {
-    const told = obey(this.rows.get(stamp), command, facts, allRules);
+    const told = planObey(this.rows.get(stamp), command, facts, allRules);
     if (!told.ok) return told;
     this.rows.set(stamp, told.value.row);
     this.said.push(`${command.kind} ${command.operation} at ${stamp}`);
@@ -233,7 +233,7 @@ test("operations: a second operation, a copy that is not complete, a wrong stamp
   assert.match(refusal(planForcedFailover(moving, 1)), /conflict: operation 3/);
   assert.match(refusal(planGiveUp(single)), /conflict: account acme has no operation under way/);
   assert.match(refusal(planProtect(planSeeded(created, 1, "b"), "c")), /conflict: account acme has a secondary, stamp b/);
-  assert.match(refusal(obey(undefined, { kind: "drain", operation: 1 }, facts, allRules)), /nothing of the account/);
+  assert.match(refusal(planObey(undefined, { kind: "drain", operation: 1 }, facts, allRules)), /nothing of the account/);
   assert.match(refusal(stamps.obey("a", { kind: "remove", operation: 9 })), /conflict: .*this stamp is primary of the account/);
 });
 
@@ -252,7 +252,7 @@ test("operations: what came late from another operation, step or role epoch chan
   // A promotion that is repeated answers with what it found, although the copy has grown since.
   const row = stamps.rows.get("b") as AccountRole;
   const again = unwrap(
-    obey(row, { kind: "promote", operation: 2, peer: "a" }, { ...facts, copied: [{ range: "r", sequence: 9 }] }, allRules),
+    planObey(row, { kind: "promote", operation: 2, peer: "a" }, { ...facts, copied: [{ range: "r", sequence: 9 }] }, allRules),
   );
   assert.deepEqual(again.row.promotedAt, [{ range: "r", sequence: 7 }]);
 });
@@ -334,6 +334,6 @@ test("operations: what a promoted copy says about its queues counts, whatever th
 
 test("roles: queues that a stamp has begun to delete are deleted by a later removal, too", () => {
   const removed: AccountRole = { role: "removed", epoch: 1, obeyed: { operation: 3, phase: 5 }, dropsQueues: true };
-  const again = unwrap(obey(removed, { kind: "remove", operation: 4 }, facts, allRules)).row;
+  const again = unwrap(planObey(removed, { kind: "remove", operation: 4 }, facts, allRules)).row;
   assert.deepEqual([again.obeyed.operation, again.dropsQueues], [4, true]);
 });

@@ -6,7 +6,7 @@
  * what remains can't be explained either. What still has its answer then is the contradiction.
  */
 import type { Model, RecordedOperation } from "./history.ts";
-import { partitioned } from "./history.ts";
+import { operationsByPartition } from "./history.ts";
 import type { SearchBounds, SearchResult } from "./search.ts";
 import { search } from "./search.ts";
 
@@ -43,7 +43,7 @@ export function checkHistory<State, Call>(
   history: readonly RecordedOperation<Call>[],
   bounds: SearchBounds = {},
 ): HistoryVerdict<State, Call> {
-  const verdicts = [...partitioned(model, history)].map(([name, operations]) => checkPartition(model, name, operations, bounds));
+  const verdicts = [...operationsByPartition(model, history)].map(([name, operations]) => checkPartition(model, name, operations, bounds));
   const violations = verdicts.filter((verdict) => verdict.kind === "violation");
   const unknown = verdicts.filter((verdict) => verdict.kind === "unknown");
   const kind = violations.length > 0 ? "violation" : unknown.length > 0 ? "unknown" : "linearizable";

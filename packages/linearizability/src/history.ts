@@ -38,7 +38,7 @@ export interface Model<State, Call> {
 }
 
 /** Divides operations by their partition, each in the order given. */
-export function partitioned<State, Call>(
+export function operationsByPartition<State, Call>(
   model: Model<State, Call>,
   history: readonly RecordedOperation<Call>[],
 ): ReadonlyMap<string, readonly RecordedOperation<Call>[]> {

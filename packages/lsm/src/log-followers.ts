@@ -42,7 +42,7 @@ export function followedKeys({ low, high }: Pick<StoredFollower, "low" | "high">
 const isEmpty = ({ low, high }: KeyBounds): boolean => high.length > 0 && toHex(low) >= toHex(high);
 
 /** True if some key of `own` is followed. */
-export function follows(follower: Pick<StoredFollower, "low" | "high">, own: KeyBounds): boolean {
+export function followsKey(follower: Pick<StoredFollower, "low" | "high">, own: KeyBounds): boolean {
   const keys = followedKeys(follower);
   return keys !== undefined && !isEmpty(intersect(keys, own));
 }
@@ -50,7 +50,7 @@ export function follows(follower: Pick<StoredFollower, "low" | "high">, own: Key
 /** Returns the cursors with which a range with the keys of `own` begins. */
 export function followersFor(stored: StoredFollowers | undefined, rangeId: string, own: KeyBounds): FollowerCursors {
   if (stored === undefined || !stored.for.includes(rangeId)) return {};
-  return Object.fromEntries(Object.entries(stored.cursors).filter(([, follower]) => follows(follower, own)));
+  return Object.fromEntries(Object.entries(stored.cursors).filter(([, follower]) => followsKey(follower, own)));
 }
 
 /**
@@ -69,7 +69,7 @@ export function joinedFollowers(
   for (const [name, { low, high, note }] of [...Object.entries(first), ...Object.entries(second)]) {
     const bounds = { low, high };
     const isNamed = (cursors: FollowerCursors, keys: KeyBounds): boolean =>
-      cursors[name] === undefined ? !follows(bounds, keys) : cursors[name].note === note && cursors[name].low === low;
+      cursors[name] === undefined ? !followsKey(bounds, keys) : cursors[name].note === note && cursors[name].low === low;
     if (isNamed(first, own) && isNamed(second, secondOwn)) joined[name] = { sequence, low, high, note };
   }
   return joined;

@@ -134,7 +134,7 @@ export {
 export { shippedRow } from "./shipped-rows.ts";
 export { changesMax } from "./tables/entities.ts";
 export { decodeEntity, entityBytes } from "./tables/entity-rows.ts";
-export { type ComparisonOperator, type FilterTerm, filterTermsMax, fits, isFilter } from "./tables/filter.ts";
+export { type ComparisonOperator, type FilterTerm, filterTermsMax, fitsFilter, isFilter } from "./tables/filter.ts";
 export type {
   Entity,
   EntityAction,
@@ -164,7 +164,7 @@ export {
   type EntryAddress,
   encodeTreeRow,
   type Fate,
-  type Held,
+  type HeldEntry,
   type HeldKind,
   type Mark as TreeMark,
   type NodeAddress,

@@ -17,7 +17,7 @@ export function sizeRefused(blocks: readonly Uint8Array[]): Outcome<never> | und
 }
 
 /** Reasons with which every extent node refuses: another extent is no help. */
-export const hopeless: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
+export const hopelessRefusals: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
 /** Reasons of refusals that a primary gives before it takes a byte or sends one to a secondary. */
 const beforeTaken: ReadonlySet<Failure["reason"]> = new Set(["diskFull", "offsetGap"]);
 

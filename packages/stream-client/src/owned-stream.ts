@@ -8,7 +8,7 @@ import { type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, 
 import { causedBy, jittered, sleep, type Timer, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendBlocks } from "./append-blocks.ts";
-import { hopeless, isNotTaken, lateOutcome, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
+import { hopelessRefusals, isNotTaken, lateOutcome, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd } from "./append-window.ts";
 import { changeBackoffMaxMs, changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
 import { OwnedExtents } from "./owned-extents.ts";
@@ -255,7 +255,7 @@ export class OwnedStream {
         return;
       }
       const facts = { stream: this.name, extentId, requestId: append.item.blocks.cause?.["request-id"] };
-      if (!answer.ok && answer.failure.applied === "no" && hopeless.has(answer.failure.reason)) {
+      if (!answer.ok && answer.failure.applied === "no" && hopelessRefusals.has(answer.failure.reason)) {
         const { reason, message } = answer.failure;
         world.logger.error("an append is refused for ever", { ...facts, primary, reason, message });
         this.#act(this.#window.refusedForEver(extentId, append.item, answer.failure));

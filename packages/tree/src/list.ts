@@ -3,7 +3,7 @@
  * is told once, whatever came and went meanwhile.
  */
 import { compareBytes, utf8 } from "@stamp/base";
-import { decodeKey, encodeKey, type Held, type StepAnswer } from "@stamp/objects";
+import { decodeKey, encodeKey, type HeldEntry, type StepAnswer } from "@stamp/objects";
 import { ask, askOne, type Machine, type MachineContext, Refused } from "./machine.ts";
 import { keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
@@ -11,7 +11,7 @@ import { shown } from "./settle.ts";
 
 export interface Listed {
   readonly path: readonly string[];
-  readonly held: Held;
+  readonly held: HeldEntry;
 }
 
 export interface ListPage {

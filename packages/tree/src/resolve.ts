@@ -2,14 +2,14 @@
  * A path, one name after another from the root, each row read after the request arrived. Whoever remembers a chain reads all its entries at
  * once and walks from the first that changed.
  */
-import type { EntryAddress, Held } from "@stamp/objects";
+import type { EntryAddress, HeldEntry } from "@stamp/objects";
 import { ask, type Machine, type MachineContext, mustBeAdmitted, Refused } from "./machine.ts";
 import { keyName, pathProblem } from "./names.ts";
 import { shown } from "./settle.ts";
 
 export interface Link {
   readonly at: EntryAddress;
-  readonly held: Held;
+  readonly held: HeldEntry;
 }
 
 /** Returns the entries on the way, the last of them what the path names; none for the root. */

@@ -10,7 +10,7 @@ import {
   type TreeAddress as Address,
   addressText,
   type EntryAddress,
-  type Held,
+  type HeldEntry,
   type TreeOperation as Operation,
   type Participant,
   type TreeRow,
@@ -22,7 +22,7 @@ export function* look(at: Address): Machine<TreeRow | undefined> {
 }
 
 /** Returns what the entry holds at some time after this was called; undefined: nothing. `row`: what was just read. */
-export function* shown({ rules }: MachineContext, at: EntryAddress, read?: { row: TreeRow | undefined }): Machine<Held | undefined> {
+export function* shown({ rules }: MachineContext, at: EntryAddress, read?: { row: TreeRow | undefined }): Machine<HeldEntry | undefined> {
   let row = read ? read.row : yield* look(at);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     if (row?.decided) return row.decided.next;

@@ -1,6 +1,6 @@
 /** Runs roles on virtual time from one seed. Start at `Simulation`. */
 export { EtcdState } from "./etcd/etcd-state.ts";
-export { calm, type EtcdHabits, SimulatedEtcd } from "./etcd/simulated-etcd.ts";
+export { calmEtcd, type EtcdHabits, SimulatedEtcd } from "./etcd/simulated-etcd.ts";
 export { defaultFailpoints, type FailpointOptions } from "./kernel/failpoints.ts";
 export type { RoleFactory } from "./kernel/process.ts";
 export type { SimulationOptions } from "./options.ts";

@@ -1,5 +1,5 @@
 /** Declares how `/metrics` tells the facts of an extent node. */
-import { counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
+import { counter, gauge, histogram, insideFacts, type Metrics, summary } from "@stamp/base";
 
 const en = "extent_node";
 const classes = ["journal", "append", "read", "repair", "scrub"] as const;
@@ -24,7 +24,7 @@ const diskMetrics: Metrics = {
 
 function classMetrics(name: string): Metrics {
   const labels = { class: name };
-  return inside(name, {
+  return insideFacts(name, {
     ...summary({ count: "started", sum: "waitedMs" }, `${en}_disk_wait_seconds`, "How long operations waited for their turn.", labels),
     waitedMsMax: gauge(`${en}_disk_wait_max_seconds`, "Longest wait for a turn since the process started.", labels),
   });
@@ -83,13 +83,13 @@ export const extentNodeMetrics: Metrics = {
   totalFiles: gauge(`${en}_disk_files`, "Inodes of that disk, as of the last look; absent where there is no fixed number."),
   takesExtents: gauge(`${en}_takes_extents`, "1 while new extents may be made on it."),
   diskFull: gauge(`${en}_disk_full`, "1 while its disk has no room for appends."),
-  ...inside("disk", diskMetrics, { disk: "extents" }),
-  ...inside("journalDisk", diskMetrics, { disk: "journal" }),
+  ...insideFacts("disk", diskMetrics, { disk: "extents" }),
+  ...insideFacts("journalDisk", diskMetrics, { disk: "journal" }),
   journalFreeBytes: gauge(`${en}_journal_disk_free_bytes`, "Free on the disk of the journal, where it has its own."),
   "copies.usualMs": gauge(`${en}_copies_usual_append_seconds`, "What appends take when no copy is made beside them."),
   "copies.besideMs": gauge(`${en}_copies_beside_append_seconds`, "What appends take beside copies."),
   "copies.restTimes": gauge(`${en}_copies_rest_ratio`, "How many times longer a copy rests than it works."),
-  ...inside("scrub", scrubMetrics),
+  ...insideFacts("scrub", scrubMetrics),
   "metadataCopy.version": gauge(`${en}_metadata_copy_version`, "Transaction of the metadata store up to which its copy goes."),
   "metadataCopy.takenAtMs": gauge(`${en}_metadata_copy_time_seconds`, "When that copy was taken, since 1970."),
   "metadataCopy.ageMs": gauge(`${en}_metadata_copy_age_seconds`, "Since the lock service last gave a copy or had no newer one."),

@@ -13,7 +13,7 @@ import { repairFragment } from "./fragments/repair-fragment.ts";
 import { verifyFragments } from "./fragments/verify-fragments.ts";
 import { writeFragment } from "./fragments/write-fragment.ts";
 import { type Node, unknownExtent } from "./node.ts";
-import { read, readBlocks, readPlaces, readRaw } from "./read/reader.ts";
+import { readBlocks, readExtent, readPlaces, readRaw } from "./read/reader.ts";
 import { replicaOnWire } from "./replica-wire.ts";
 import { getNodeReport } from "./reporter.ts";
 
@@ -111,7 +111,7 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
   return {
     append: (request, context) => guarded(ready, (node) => told(node, "append", request, context, append(node, request, context))),
     replicate: (request, context) => guarded(ready, (node) => told(node, "replicate", request, context, replicate(node, request, context))),
-    read: (request, context) => guarded(ready, (node) => told(node, "read", request, context, read(node, request, context))),
+    read: (request, context) => guarded(ready, (node) => told(node, "read", request, context, readExtent(node, request, context))),
     readPlaces: (request, context) =>
       guarded(ready, (node) => told(node, "readPlaces", request, context, readPlaces(node, request, context))),
     readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),

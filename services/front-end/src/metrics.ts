@@ -1,6 +1,6 @@
 /** Declares how `/metrics` tells the facts of a front-end. */
 import { gateMetrics } from "@stamp/admission";
-import { allLabelled, counter, gauge, histogram, inside, type Metrics } from "@stamp/base";
+import { allLabelled, counter, gauge, histogram, insideFacts, type Metrics } from "@stamp/base";
 import { hedgeMetrics } from "@stamp/stream-client";
 
 const fe = "front_end";
@@ -50,18 +50,18 @@ export const frontEndMetrics: Metrics = {
     `${fe}_geo_stale_epochs_total`,
     "Rows and bytes of another stamp that were refused: shipped under a role epoch that is not in force here.",
   ),
-  ...inside("codedReads", hedgeMetrics(fe)),
+  ...insideFacts("codedReads", hedgeMetrics(fe)),
   "faultRules.rules": gauge(`${fe}_fault_rules`, "Rules that make requests fail or wait on purpose (docs/guides/faults.md)."),
   "faultRules.hits": counter(`${fe}_fault_rule_hits_total`, "Requests that failed or waited by such a rule."),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
-  ...inside("admission", gateMetrics(fe)),
+  ...insideFacts("admission", gateMetrics(fe)),
   "admission.refusedByShare": counter(
     `${fe}_admission_refused_by_share_total`,
     "Requests refused because too many of the same account were in progress.",
   ),
   ...allLabelled(doorMetrics, { service: "blob" }),
-  ...inside("queue", doorMetrics, { service: "queue" }),
-  ...inside("table", doorMetrics, { service: "table" }),
-  ...inside("dfs", doorMetrics, { service: "dfs" }),
-  ...inside("file", doorMetrics, { service: "file" }),
+  ...insideFacts("queue", doorMetrics, { service: "queue" }),
+  ...insideFacts("table", doorMetrics, { service: "table" }),
+  ...insideFacts("dfs", doorMetrics, { service: "dfs" }),
+  ...insideFacts("file", doorMetrics, { service: "file" }),
 };

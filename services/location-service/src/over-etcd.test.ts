@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
-import { calm, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
+import { calmEtcd, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
 import { LocationService } from "@stamp/wire";
 import { locationServiceSchema } from "./config.ts";
 import { LocationServiceRole } from "./location-service.ts";
@@ -17,7 +17,7 @@ test("location service over etcd: accounts are pinned and created while the acti
   const sim = new Simulation({ seed: 21, timeLimitMs: 600_000 });
   const state = new EtcdState();
   const prng = sim.prng.fork();
-  sim.addProcess("etcd:1", (world) => new SimulatedEtcd(world, { listen: "etcd:1", state, prng, habits: () => calm }));
+  sim.addProcess("etcd:1", (world) => new SimulatedEtcd(world, { listen: "etcd:1", state, prng, habits: () => calmEtcd }));
   for (const name of locks) {
     const config = lockServiceSchema.parse({ name, listen: name, init: true, metadataStore: "etcd", etcdEndpoints: "etcd:1" });
     sim.addProcess(name, (world) => new LockServiceRole(world, config), { restartAfterMs: 500 });

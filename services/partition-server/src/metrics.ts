@@ -1,6 +1,6 @@
 /** Declares how `/metrics` tells the facts of a partition server: all of it since it started, and each range (`range`) since it was loaded here. */
 import { gateMetrics } from "@stamp/admission";
-import { allLabelled, counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
+import { allLabelled, counter, gauge, histogram, insideFacts, type Metrics, summary } from "@stamp/base";
 import { hedgeMetrics } from "@stamp/stream-client";
 
 const ps = "partition_server";
@@ -95,7 +95,7 @@ const rangeMetrics: Metrics = {
   checkpointBytes: gauge("range_checkpoint_bytes", "Bytes of its checkpoints."),
   ...loadMetrics("range"),
   ...summary({ count: "totals.ended", sum: "totals.latencyMs" }, "range_request_duration_seconds", requestHelp),
-  ...inside("storage", storageMetrics("range")),
+  ...insideFacts("storage", storageMetrics("range")),
 };
 
 const geo = `${ps}_geo`;
@@ -135,20 +135,20 @@ const geoMetrics: Metrics = {
 export const partitionServerMetrics: Metrics = {
   leaseEpoch: gauge(`${ps}_lease_epoch`, "Epoch of its lease; 0 while it has none."),
   operations: gauge(`${ps}_operations`, "Operations at work or waiting, now."),
-  ...inside("admission", gateMetrics(ps, { gate: "operations" })),
-  ...inside("dataAdmission", gateMetrics(ps, { gate: "data" })),
+  ...insideFacts("admission", gateMetrics(ps, { gate: "operations" })),
+  ...insideFacts("dataAdmission", gateMetrics(ps, { gate: "data" })),
   took: histogram(`${ps}_request_duration_seconds`, `${requestHelp} Kind data: appends of blob data, without it.`, ["kind"]),
   ...loadMetrics(ps),
-  ...inside("times", timesMetrics),
-  ...inside("storage", storageMetrics(ps)),
-  ...inside("codedReads", hedgeMetrics(ps)),
-  ...inside("geo", geoMetrics),
+  ...insideFacts("times", timesMetrics),
+  ...insideFacts("storage", storageMetrics(ps)),
+  ...insideFacts("codedReads", hedgeMetrics(ps)),
+  ...insideFacts("geo", geoMetrics),
   reshapes: counter(`${ps}_reshapes_total`, "Splits and merges that were done here."),
-  ...inside("lastReshape", lastReshape),
+  ...insideFacts("lastReshape", lastReshape),
   "collecting.rows": gauge(
     `${ps}_collecting_rows`,
     "Rows that the pass over a range that runs now has looked at, for what can be given back.",
   ),
   "ranges.length": gauge(`${ps}_ranges`, "Ranges that it has or loads; the page tells of the first thousand."),
-  ...inside("ranges.*", allLabelled(rangeMetrics, { range: "*" })),
+  ...insideFacts("ranges.*", allLabelled(rangeMetrics, { range: "*" })),
 };

@@ -89,7 +89,7 @@ export interface WideningRequest {
 }
 
 /** Returns the row with every widening that this request has. */
-export function widened(
+export function widenedNeeds(
   row: OperationAuthorization,
   operation: string,
   widenings: readonly Widening[],

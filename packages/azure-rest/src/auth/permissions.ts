@@ -14,7 +14,7 @@ import type { HttpHeaders } from "../headers.ts";
 import type { QueueOperationName } from "../queue/operations.ts";
 import type { TableOperationName } from "../table/operations.ts";
 import type { Query } from "../target.ts";
-import { type BearerRole, needs, type OperationAuthorization, type Widening, widened } from "./authorization.ts";
+import { type BearerRole, needs, type OperationAuthorization, type Widening, widenedNeeds } from "./authorization.ts";
 
 const tagging = { adds: "t", role: "own", notAnonymous: true } as const;
 const protecting = { adds: "i", role: "own" } as const;
@@ -104,6 +104,6 @@ export function roleOfLetter(letter: string): BearerRole {
 }
 
 export const blobAuthorizationOf = (name: BlobOperationName, headers: HttpHeaders, query: Query): OperationAuthorization =>
-  widened(blobOperations[name].needs, name, blobWidenings, { headers, query });
+  widenedNeeds(blobOperations[name].needs, name, blobWidenings, { headers, query });
 export const queueAuthorizationOf = (name: QueueOperationName): OperationAuthorization => queueRows[name];
 export const tableAuthorizationOf = (name: TableOperationName): OperationAuthorization => tableRows[name];

@@ -17,7 +17,7 @@ import type { HttpHeaders } from "../headers.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { ServiceName } from "../service-properties/service-properties.ts";
 import { parseQuery, type Query } from "../target.ts";
-import { behaves } from "../version.ts";
+import { behavesAs } from "../version.ts";
 import { compareByCulture } from "./header-order.ts";
 import { shownString } from "./shown-string.ts";
 import { checkTokens, signedText } from "./signed-lines.ts";
@@ -74,7 +74,7 @@ function linesToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderO
   const date = headers["x-ms-date"] === undefined ? of("date") : "";
   const ends = [...canonicalizedHeaders(headers, order), ...canonicalizedResource(scheme, parts)];
   if (scheme === "SharedKeyLite") return [method, of("content-md5"), of("content-type"), date, ...ends];
-  const length = of("content-length") === "0" && behaves(parts.version, "zeroLengthSignedEmpty") ? "" : of("content-length");
+  const length = of("content-length") === "0" && behavesAs(parts.version, "zeroLengthSignedEmpty") ? "" : of("content-length");
   const content = [of("content-encoding"), of("content-language"), length, of("content-md5"), of("content-type")];
   const conditions = [of("if-modified-since"), of("if-match"), of("if-none-match"), of("if-unmodified-since"), of("range")];
   return [method, ...content, date, ...conditions, ...ends];

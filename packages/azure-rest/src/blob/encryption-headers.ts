@@ -6,7 +6,7 @@ import { equalBytes } from "@stamp/base";
 import { fromBase64, toBase64 } from "../base64.ts";
 import { type HttpHeaders, parseBoolean } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { behaves } from "../version.ts";
+import { behavesAs } from "../version.ts";
 import type { BlobOperationName } from "./operation-rows.ts";
 
 /** A key of AES-256 that a request brings. Nobody stores it, and no log line has it. */
@@ -60,7 +60,7 @@ function parseKey(
   if (!secure) return badHeader(names.key, "", "A key is taken over HTTPS only.");
   if (digestText === undefined) return rejected("MissingRequiredHeader", { HeaderName: names.digest });
   if (named === undefined && needsAlgorithm) return rejected("MissingRequiredHeader", { HeaderName: names.algorithm });
-  if (!behaves(version, "customerKeys")) return badHeader(names.key, "", "Keys are taken by version 2019-02-02 and newer.");
+  if (!behavesAs(version, "customerKeys")) return badHeader(names.key, "", "Keys are taken by version 2019-02-02 and newer.");
   const bytes = fromBase64(text);
   if (bytes?.length !== keyBytes) return badHeader(names.key, "", `A key is ${keyBytes} bytes, in base64.`);
   const digest = fromBase64(digestText);
@@ -99,7 +99,7 @@ const scopeHeader = "x-ms-encryption-scope";
 export function parseScope(headers: HttpHeaders, version: string): Parsed<string | undefined> {
   const name = headers[scopeHeader];
   if (name === undefined) return parsed(undefined);
-  if (!behaves(version, "encryptionScopes")) return badHeader(scopeHeader, name, tooOld);
+  if (!behavesAs(version, "encryptionScopes")) return badHeader(scopeHeader, name, tooOld);
   return isScopeName(name) ? parsed(name) : badHeader(scopeHeader, name, "Not a name of an encryption scope.");
 }
 
@@ -119,7 +119,7 @@ export function parseContainerScope(headers: HttpHeaders, version: string): Pars
   if (scope === undefined && denied === undefined) return parsed({ defaultEncryptionScope: "", denyEncryptionScopeOverride: false });
   if (scope === undefined) return rejected("MissingRequiredHeader", { HeaderName: names.scope });
   if (denied === undefined) return rejected("MissingRequiredHeader", { HeaderName: names.deny });
-  if (!behaves(version, "encryptionScopes")) return badHeader(names.scope, scope, tooOld);
+  if (!behavesAs(version, "encryptionScopes")) return badHeader(names.scope, scope, tooOld);
   const deny = parseBoolean(headers, names.deny);
   if (!deny.ok) return deny;
   const isAccounts = scope === accountEncryptionKey;

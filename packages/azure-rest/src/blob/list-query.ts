@@ -3,7 +3,7 @@ import { utf8 } from "@stamp/base";
 import { fromBase64Url, toBase64Url } from "../base64.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodeUtf8, type Query, queryValue } from "../target.ts";
-import { behaves } from "../version.ts";
+import { behavesAs } from "../version.ts";
 import { needsEncoding } from "../xml/xml-text.ts";
 
 export const listResultsMax = 5000;
@@ -74,7 +74,7 @@ function uncarried(
   version: string,
   values: Readonly<Record<string, string | undefined>>,
 ): ReturnType<typeof badQuery> | undefined {
-  if (of === "blobs" && behaves(version, "encodedNames")) return undefined;
+  if (of === "blobs" && behavesAs(version, "encodedNames")) return undefined;
   const since = of === "blobs" ? " The list can be asked for in version 2021-02-12 or newer." : "";
   for (const [name, value = ""] of Object.entries(values))
     if (needsEncoding(value)) return badQuery(name, value, `It has characters that XML 1.0 can't carry.${since}`);

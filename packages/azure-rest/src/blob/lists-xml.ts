@@ -5,7 +5,7 @@
 import { toBase64 } from "../base64.ts";
 import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
 import type { StoredProperties } from "../headers.ts";
-import { behaves } from "../version.ts";
+import { behavesAs } from "../version.ts";
 import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml/xml-text.ts";
 import { accountEncryptionKey, type ContainerScope } from "./encryption-headers.ts";
 import type { ShownCopy } from "./sources/copy-headers.ts";
@@ -130,7 +130,7 @@ export function listContainersXml(echo: ListEcho, containers: readonly ListedCon
     text += `<Properties><Last-Modified>${formatRfc1123(container.lastModifiedMs)}</Last-Modified>${element("Etag", container.etag)}`;
     text += deleted ? deletionXml(container) : leaseXml(container.lease);
     text += elementIfAny("PublicAccess", container.publicAccess);
-    if (!deleted && behaves(echo.version, "containerEncryptionScopes")) text += containerScopeXml(container);
+    if (!deleted && behavesAs(echo.version, "containerEncryptionScopes")) text += containerScopeXml(container);
     text += "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold></Properties>";
     text += `${echo.include.has("metadata") ? metadataXml(container.metadata) : ""}</Container>`;
   }
@@ -149,7 +149,7 @@ const deletionXml = ({
 
 /** True if a name has characters that XML can't carry and the version does not encode. */
 export function untellable(version: string, names: Iterable<string>): boolean {
-  if (behaves(version, "encodedNames")) return false;
+  if (behavesAs(version, "encodedNames")) return false;
   for (const name of names) if (needsEncoding(name)) return true;
   return false;
 }

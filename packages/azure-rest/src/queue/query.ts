@@ -1,7 +1,7 @@
 /** Query parameters of operations on messages: numbers within limits that the service names in its refusal. */
 import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { type Query, queryValue } from "../target.ts";
-import { behaves } from "../version.ts";
+import { behavesAs } from "../version.ts";
 
 export const messagesMax = 32;
 export const visibilityTimeoutSecondsMax: number = 7 * 24 * 3600;
@@ -67,7 +67,7 @@ export function checkPutTimes(times: PutTimes, version: string): Parsed<PutTimes
   const { visibilityTimeoutSeconds, timeToLiveSeconds } = times;
   const visibility = checked("visibilitytimeout", visibilityTimeoutSeconds, { min: 0, max: visibilityTimeoutSecondsMax });
   if (!visibility.ok) return visibility;
-  const unbounded = behaves(version, "anyTimeToLive");
+  const unbounded = behavesAs(version, "anyTimeToLive");
   const max = unbounded ? timeToLiveSecondsMax : timeToLiveSecondsDefault;
   if (unbounded && timeToLiveSeconds === -1) return parsed(times);
   if (timeToLiveSeconds < 1 || timeToLiveSeconds > max) {

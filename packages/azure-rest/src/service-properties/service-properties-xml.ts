@@ -3,7 +3,7 @@
  * replaces what was set before as a whole.
  */
 import { notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { behaves, isVersion } from "../version.ts";
+import { behavesAs, isVersion } from "../version.ts";
 import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "../xml/xml.ts";
 import { element, trimXml } from "../xml/xml-text.ts";
 import type { CorsRule, Logging, Metrics, RetentionPolicy, ServiceName, ServiceProperties, StaticWebsite } from "./service-properties.ts";
@@ -216,13 +216,13 @@ export function servicePropertiesXml(properties: ServiceProperties, service: Ser
   text += cors.length === 0 ? "<Cors />" : `<Cors>${cors.map(corsRuleXml).join("")}</Cors>`;
   if (service === "blob") {
     if (properties.defaultServiceVersion !== undefined) text += element("DefaultServiceVersion", properties.defaultServiceVersion);
-    if (behaves(version, "deleteRetentionPolicy")) {
-      const permanent = behaves(version, "permanentDelete")
+    if (behavesAs(version, "deleteRetentionPolicy")) {
+      const permanent = behavesAs(version, "permanentDelete")
         ? flag("AllowPermanentDelete", deleteRetention.allowPermanentDelete ?? false)
         : "";
       text += retentionXml("DeleteRetentionPolicy", deleteRetention, permanent);
     }
-    if (behaves(version, "staticWebsite")) {
+    if (behavesAs(version, "staticWebsite")) {
       text += `<StaticWebsite>${flag("Enabled", staticWebsite.enabled)}`;
       if (staticWebsite.indexDocument !== undefined) text += element("IndexDocument", staticWebsite.indexDocument);
       if (staticWebsite.defaultIndexDocumentPath !== undefined) {

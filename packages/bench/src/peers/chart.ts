@@ -2,7 +2,7 @@
  * Chart of the table of peers: for each case one bar, the cluster's throughput as a multiple of the emulator's on a logarithmic scale, and a
  * mark where it is to be.
  */
-import { reach } from "./reach.ts";
+import { peerGoals } from "./reach.ts";
 import { type Row, ratioOf } from "./table.ts";
 
 const rowHeight = 24;
@@ -31,7 +31,7 @@ const at = (value: number): string => value.toFixed(1);
 export function chartOf(rows: readonly Row[]): string {
   const bars = rows.flatMap((row) => {
     const ratio = row.target === "cluster" ? ratioOf(row, rows) : undefined;
-    return ratio === undefined ? [] : [{ name: row.case, ratio, wanted: reach[row.case]?.ratio }];
+    return ratio === undefined ? [] : [{ name: row.case, ratio, wanted: peerGoals[row.case]?.ratio }];
   });
   if (bars.length === 0) return "";
   const height = top + bars.length * rowHeight + 16;

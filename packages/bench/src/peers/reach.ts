@@ -7,7 +7,7 @@ export interface PeerGoal {
 }
 
 /** Keyed by the case's name. */
-export const reach: Readonly<Record<string, PeerGoal>> = {
+export const peerGoals: Readonly<Record<string, PeerGoal>> = {
   "put 1 KiB × 1": { p50Ms: 1.2 },
   "get 1 KiB × 1": { p50Ms: 0.5 },
   "put 1 KiB × 64": { ratio: 5, cpuMicros: 160 },

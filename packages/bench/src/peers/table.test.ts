@@ -6,7 +6,7 @@ import type { Measurement } from "../measure.ts";
 import { scenarioNamed, scenariosOf } from "../scenarios/all.ts";
 import { chartOf } from "./chart.ts";
 import { beginMark, endMark, withMeasured } from "./page.ts";
-import { reach } from "./reach.ts";
+import { peerGoals } from "./reach.ts";
 import { lineOf, markdownOf, type Row, ratioOf } from "./table.ts";
 
 const measurement = (operations: number, contentBytes: number, cpu: Readonly<Record<string, number>>): Measurement => ({
@@ -65,5 +65,5 @@ test("peers, cases: each has its scenario, and what is to be reached is that of 
   for (const { scenario } of cases) assert.equal(scenarioNamed(scenarios, scenario).name, scenario);
   scenarios.close();
   const names = cases.map(nameOf);
-  for (const name of Object.keys(reach)) assert.ok(names.includes(name), name);
+  for (const name of Object.keys(peerGoals)) assert.ok(names.includes(name), name);
 });

@@ -1,7 +1,7 @@
 /** Rows of the table of peers, as text for a terminal and as Markdown. */
 import type { Measurement } from "../measure.ts";
 import type { TargetName } from "../targets.ts";
-import { reach } from "./reach.ts";
+import { peerGoals } from "./reach.ts";
 
 export interface Row {
   readonly case: string;
@@ -69,7 +69,7 @@ export function markdownOf(rows: readonly Row[]): string {
     const peer = of(peerName, row.case);
     const inOne = of("embedded", row.case);
     const ratio = ratioOf(row, rows);
-    const wanted = reach[row.case] ?? {};
+    const wanted = peerGoals[row.case] ?? {};
     return [
       row.case,
       speed(row),
@@ -100,7 +100,7 @@ export function markdownOf(rows: readonly Row[]): string {
 
 const latencies = ({ result }: Row): string => `${result.p50Ms.toFixed(1)}, ${result.p99Ms.toFixed(1)}`;
 
-const wantedText = ({ ratio, cpuMicros: cpu, p50Ms }: (typeof reach)[string]): string =>
+const wantedText = ({ ratio, cpuMicros: cpu, p50Ms }: (typeof peerGoals)[string]): string =>
   [
     ...(ratio === undefined ? [] : [`ratio ${ratio}`]),
     ...(cpu === undefined ? [] : [micros(cpu)]),

@@ -1,7 +1,7 @@
 /** Scenarios of the Blob service. */
 import { BlobClient, contentOf } from "@stamp/drills";
 import { oneBlobScenarios } from "./one-blob.ts";
-import { all, answered, kib, mib, must, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
+import { allAtOnce, answered, kib, mib, mustAnswer, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
 
 const blockBytes = 8 * mib;
 const blocks = 8;
@@ -15,9 +15,9 @@ export function blobScenarios(connectionString: string, space: NameSpace): Scena
   const client = BlobClient.fromConnectionString(connectionString, { connectionsMax: 64, timeoutMs: 120_000 });
   const container = space.shared;
   const list = `${space.shared}-list`;
-  const made = async (name: string): Promise<boolean> => must(answered(await client.createContainer(name)), 201, 409);
+  const made = async (name: string): Promise<boolean> => mustAnswer(answered(await client.createContainer(name)), 201, 409);
   const put = async (where: string, name: string, body: Buffer): Promise<boolean> =>
-    must(answered(await client.put(where, name, body)), 201);
+    mustAnswer(answered(await client.put(where, name, body)), 201);
   const isThere = async (where: string, name: string): Promise<boolean> =>
     answered(await client.call("HEAD", `/${where}/${name}`, {})).status === 200;
 
@@ -40,11 +40,15 @@ export function blobScenarios(connectionString: string, space: NameSpace): Scena
       prepare: async () => {
         await made(container);
         const body = contentOf("bench", bytes);
-        await all(readable(bytes), 8, async (number) => (await isThere(container, nameOf(number))) || put(container, nameOf(number), body));
+        await allAtOnce(
+          readable(bytes),
+          8,
+          async (number) => (await isThere(container, nameOf(number))) || put(container, nameOf(number), body),
+        );
       },
       operation: async (number) => {
         const answer = answered(await client.get(container, nameOf(number)));
-        must(answer, 200);
+        mustAnswer(answer, 200);
         if (answer.body?.length !== bytes) throw new Error(`${answer.body?.length} bytes instead of ${bytes}`);
         return true;
       },
@@ -72,11 +76,11 @@ export function blobScenarios(connectionString: string, space: NameSpace): Scena
         const nameOf = (number: number): string => `blob-${String(number).padStart(6, "0")}`;
         if (await isThere(list, nameOf(listed - 1))) return;
         const body = contentOf("bench", kib);
-        await all(listed, 32, (number) => put(list, nameOf(number), body));
+        await allAtOnce(listed, 32, (number) => put(list, nameOf(number), body));
       },
       operation: async () => {
         const answer = answered(await client.call("GET", `/${list}?restype=container&comp=list&maxresults=${pageRows}`, {}));
-        must(answer, 200);
+        mustAnswer(answer, 200);
         const rows = (answer.body?.toString("latin1").split("<Blob>").length ?? 1) - 1;
         if (rows !== pageRows) throw new Error(`a page has ${rows} blobs`);
         return true;
@@ -91,7 +95,11 @@ const block = contentOf("bench", blockBytes);
 
 async function uploadInBlocks(client: BlobClient, path: string): Promise<boolean> {
   const ids = Array.from({ length: blocks }, (_, at) => Buffer.from(`block-${at}`).toString("base64"));
-  for (const id of ids) must(answered(await client.call("PUT", `${path}?comp=block&blockid=${encodeURIComponent(id)}`, {}, block)), 201);
+  for (const id of ids)
+    mustAnswer(answered(await client.call("PUT", `${path}?comp=block&blockid=${encodeURIComponent(id)}`, {}, block)), 201);
   const xml = `<BlockList>${ids.map((id) => `<Latest>${id}</Latest>`).join("")}</BlockList>`;
-  return must(answered(await client.call("PUT", `${path}?comp=blocklist`, { "content-type": "application/xml" }, Buffer.from(xml))), 201);
+  return mustAnswer(
+    answered(await client.call("PUT", `${path}?comp=blocklist`, { "content-type": "application/xml" }, Buffer.from(xml))),
+    201,
+  );
 }

@@ -1,6 +1,6 @@
 /** Scenarios in which all clients write to one blob: other blocks, other pages, or at its end. */
 import type { BlobClient } from "@stamp/drills";
-import { answered, kib, must, type NameSpace, type Scenario } from "./scenario.ts";
+import { answered, kib, mustAnswer, type NameSpace, type Scenario } from "./scenario.ts";
 
 const pageBytes = 512;
 const pages = 4_096;
@@ -14,12 +14,12 @@ const appendBytes = 100;
 export function oneBlobScenarios(client: BlobClient, { shared, own }: NameSpace): readonly Scenario[] {
   const path = (blob: string): string => `/${shared}/${blob}-${own}`;
   const make = async (blob: string, type: "PageBlob" | "AppendBlob"): Promise<void> => {
-    must(answered(await client.createContainer(shared)), 201, 409);
+    mustAnswer(answered(await client.createContainer(shared)), 201, 409);
     const size: Record<string, string> = type === "PageBlob" ? { "x-ms-blob-content-length": String(pages * pageBytes) } : {};
-    must(answered(await client.call("PUT", path(blob), { "x-ms-blob-type": type, ...size })), 201);
+    mustAnswer(answered(await client.call("PUT", path(blob), { "x-ms-blob-type": type, ...size })), 201);
   };
   const write = async (to: string, headers: Record<string, string>, body: Buffer): Promise<boolean> =>
-    must(answered(await client.call("PUT", to, headers, body)), 201);
+    mustAnswer(answered(await client.call("PUT", to, headers, body)), 201);
   const [block, page, record] = [kib, pageBytes, appendBytes].map((bytes) => Buffer.alloc(bytes, 7)) as [Buffer, Buffer, Buffer];
 
   return [
@@ -27,7 +27,7 @@ export function oneBlobScenarios(client: BlobClient, { shared, own }: NameSpace)
       name: "put block of 1 KiB, one blob",
       contentBytes: kib,
       like: { method: "PUT", bytes: kib },
-      prepare: async () => void must(answered(await client.createContainer(shared)), 201, 409),
+      prepare: async () => void mustAnswer(answered(await client.createContainer(shared)), 201, 409),
       operation: (number) => {
         const id = Buffer.from(String(number % blockIds).padStart(6, "0")).toString("base64");
         return write(`${path("blocks")}?comp=block&blockid=${encodeURIComponent(id)}`, {}, block);

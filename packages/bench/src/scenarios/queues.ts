@@ -1,6 +1,6 @@
 /** Scenarios of the Queue service. Messages have 200 characters. */
 import { SignedClient } from "../signed-client.ts";
-import { all, kib, must, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
+import { allAtOnce, kib, mustAnswer, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
 
 /** Messages of a fresh queue: some peers need a time for each message that grows with the queue. */
 const freshMessages = 2_000;
@@ -11,9 +11,9 @@ export function queueScenarios(connectionString: string, space: NameSpace): Scen
   const client = new SignedClient(connectionString, "queue");
   const filled = `${space.shared}-put`;
   const fresh = `${space.shared}-${space.own}`;
-  const make = async (queue: string): Promise<boolean> => must(await client.call("PUT", `/${queue}`, {}), 201, 204);
+  const make = async (queue: string): Promise<boolean> => mustAnswer(await client.call("PUT", `/${queue}`, {}), 201, 204);
   const put = async (queue: string): Promise<boolean> =>
-    must(await client.call("POST", `/${queue}/messages`, { "content-type": "application/xml" }, message), 201);
+    mustAnswer(await client.call("POST", `/${queue}/messages`, { "content-type": "application/xml" }, message), 201);
   const scenarios: readonly Scenario[] = [
     {
       name: "queue put",
@@ -29,16 +29,16 @@ export function queueScenarios(connectionString: string, space: NameSpace): Scen
       like: { method: "PUT", bytes: kib },
       prepare: async () => {
         await make(fresh);
-        await all(freshMessages, 16, () => put(fresh));
+        await allAtOnce(freshMessages, 16, () => put(fresh));
       },
       operation: async () => {
         const taken = await client.call("GET", `/${fresh}/messages?visibilitytimeout=${hiddenS}`, {});
-        must(taken, 200);
+        mustAnswer(taken, 200);
         const text = taken.body.toString("latin1");
         const id = textOf(text, "MessageId");
         if (id === undefined) return false;
         const receipt = encodeURIComponent(textOf(text, "PopReceipt") ?? "");
-        return must(await client.call("DELETE", `/${fresh}/messages/${id}?popreceipt=${receipt}`, {}), 204);
+        return mustAnswer(await client.call("DELETE", `/${fresh}/messages/${id}?popreceipt=${receipt}`, {}), 204);
       },
     },
   ];

@@ -43,12 +43,12 @@ export interface BenchAnswer {
 export const answered = (result: BlobResult): BenchAnswer => result;
 
 /** Throws unless the answer has one of these codes. */
-export function must(answer: BenchAnswer, ...wanted: readonly number[]): true {
+export function mustAnswer(answer: BenchAnswer, ...wanted: readonly number[]): true {
   if (wanted.includes(answer.status ?? 0)) return true;
   throw new Error(`${answer.status ?? answer.why ?? "no answer"} ${answer.body?.toString("utf8").slice(0, 200) ?? ""}`);
 }
 
-export async function all(count: number, concurrency: number, operation: (number: number) => Promise<unknown>): Promise<void> {
+export async function allAtOnce(count: number, concurrency: number, operation: (number: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   await Promise.all(
     Array.from({ length: concurrency }, async () => {

@@ -1,6 +1,6 @@
 /** Scenarios of the Table service. Entities have 960 characters in one property, about 1 KiB with their keys. */
 import { TableClient, type TableRow, transactionStatus } from "../table-client.ts";
-import { all, kib, must, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
+import { allAtOnce, kib, mustAnswer, type NameSpace, type Scenario, type Scenarios } from "./scenario.ts";
 
 const rows = 1_000;
 const transactionRows = 100;
@@ -22,11 +22,11 @@ export function tableScenarios(connectionString: string, space: NameSpace): Scen
   const transaction = (partitionKey: string, from: number): TableRow[] =>
     Array.from({ length: transactionRows }, (_, at) => rowOf(partitionKey, from + at));
   const fill = async (): Promise<void> => {
-    must(await client.createTable(entities), 201, 204, 409);
+    mustAnswer(await client.createTable(entities), 201, 204, 409);
     if ((await client.get(entities, partition, rowOf(partition, rows - 1).rowKey)).status === 200) return;
-    await all(rows / transactionRows, 1, (batch) => insert(entities, transaction(partition, batch * transactionRows)));
+    await allAtOnce(rows / transactionRows, 1, (batch) => insert(entities, transaction(partition, batch * transactionRows)));
   };
-  const makeInserts = async (): Promise<void> => void must(await client.createTable(inserts), 201, 204, 409);
+  const makeInserts = async (): Promise<void> => void mustAnswer(await client.createTable(inserts), 201, 204, 409);
 
   const scenarios: readonly Scenario[] = [
     {
@@ -34,14 +34,14 @@ export function tableScenarios(connectionString: string, space: NameSpace): Scen
       contentBytes: kib,
       like: { method: "PUT", bytes: kib },
       prepare: makeInserts,
-      operation: async (number) => must(await client.insertOne(inserts, rowOf(own(number % 16), number)), 201, 204),
+      operation: async (number) => mustAnswer(await client.insertOne(inserts, rowOf(own(number % 16), number)), 201, 204),
     },
     {
       name: "table point read",
       contentBytes: kib,
       like: { method: "GET", bytes: kib },
       prepare: fill,
-      operation: async (number) => must(await client.get(entities, partition, rowOf(partition, number % rows).rowKey), 200),
+      operation: async (number) => mustAnswer(await client.get(entities, partition, rowOf(partition, number % rows).rowKey), 200),
     },
     {
       name: "table transaction of 100",
@@ -57,7 +57,7 @@ export function tableScenarios(connectionString: string, space: NameSpace): Scen
       prepare: fill,
       operation: async () => {
         const answer = await client.query(entities, `PartitionKey eq '${partition}'`, rows);
-        must(answer, 200);
+        mustAnswer(answer, 200);
         const found = answer.body.toString("latin1").split('"RowKey"').length - 1;
         if (found !== rows) throw new Error(`a page has ${found} entities`);
         return true;

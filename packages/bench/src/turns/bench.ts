@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn } from "@stamp/drills";
 import { type Input, Inputs } from "./inputs.ts";
 import { type MachineInput, machineInputs } from "./machines.ts";
-import { isWrong, joined, measured, type TurnOptions, type TurnRow, type TurnSurroundings } from "./measure.ts";
+import { isWrong, joinedRows, measured, type TurnOptions, type TurnRow, type TurnSurroundings } from "./measure.ts";
 import { calibrate, OwnProbe, TurnProbe } from "./probe.ts";
 import { RangeInputs } from "./ranges.ts";
 
@@ -48,7 +48,7 @@ export async function measureTurns(target: DrillTarget, options: ChosenTurns): P
     for (const [each, row] of rows) {
       if (row.ratio <= options.bound || isWrong(row)) continue;
       const { prepare: _done, ...input } = each.input;
-      const again = joined(row, await measured(input, each.around, options));
+      const again = joinedRows(row, await measured(input, each.around, options));
       rows.set(each, again);
       options.onRow?.(again);
     }
@@ -86,7 +86,7 @@ const crowdedBlobs = 100_000;
 const settleMs = 200;
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, settleMs));
 
-export async function turns(args: string[]): Promise<void> {
+export async function runTurns(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
     options: {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isWrong, joined, measured } from "./measure.ts";
+import { isWrong, joinedRows, measured } from "./measure.ts";
 import { longestTurnMs } from "./probe.ts";
 
 const options = { tries: 1, triesMax: 5, bound: 5 };
@@ -70,7 +70,7 @@ test("turns: a turn counts with its processor time, or with its wall time withou
 
 test("turns: an input that is measured again later counts with the quickest try of both, process by process", async () => {
   const [slowFirst, slowSecond] = [await run([[300, 20]]), await run([[30, 300]])];
-  const row = joined(slowFirst, slowSecond);
+  const row = joinedRows(slowFirst, slowSecond);
   assert.deepEqual([row.ratio, row.tries, [...row.turns.values()]], [3, 10, [30, 20]]);
-  assert.equal(joined(slowFirst, await run([[200, 20]])).ratio, 20, "slow both times");
+  assert.equal(joinedRows(slowFirst, await run([[200, 20]])).ratio, 20, "slow both times");
 });

@@ -72,7 +72,7 @@ export async function measured(input: Input, around: TurnSurroundings, { tries, 
 }
 
 /** Returns one row of the same input measured twice: each process counts with its quickest try of both. */
-export function joined(first: TurnRow, later: TurnRow): TurnRow {
+export function joinedRows(first: TurnRow, later: TurnRow): TurnRow {
   const least = (a: LongestTurns, b: LongestTurns): LongestTurns =>
     new Map([...b].map(([name, value]) => [name, Math.min(value, a.get(name) ?? Number.POSITIVE_INFINITY)]));
   const ratios = least(first.ratios, later.ratios);

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes } from "../context.ts";
 import { counted } from "../health/counted.ts";
 import type { StampFacts } from "../health/facts.ts";
-import { few } from "../health/few.ts";
+import { fewNames } from "../health/few.ts";
 import { gather } from "../health/gather.ts";
 import { setDuty } from "../nodes/node-changes.ts";
 import { untilEmpty } from "../nodes/node-commands.ts";
@@ -86,7 +86,7 @@ const hostTable = (lines: readonly HostLine[]): string =>
     ["HOST", "ADDRESS", "FAULT DOMAIN", "UPGRADE DOMAIN", "PROCESSES", "REPLICAS", "EXTENT NODES", "NOT READY"],
     lines.map(({ host, address, faultDomain, upgradeDomain, processes, replicas, duty, notReady }) => [
       ...[host, address, faultDomain, upgradeDomain, `${processes - notReady.length} of ${processes} ready`, replicas, duty],
-      notReady.length === 0 ? "-" : few(notReady),
+      notReady.length === 0 ? "-" : fewNames(notReady),
     ]),
   );
 

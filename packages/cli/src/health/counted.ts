@@ -7,7 +7,7 @@ export function counted(number: number | bigint, noun: string, verbs?: readonly 
   return `${number} ${one ? noun : plural}${verb}`;
 }
 
-export const are = ["is", "are"] as const;
+export const countedAre = ["is", "are"] as const;
 
 /** Returns "1.5 s" for 1,500 ms, "12 s" for 12,000 ms. */
 export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;

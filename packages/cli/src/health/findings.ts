@@ -1,14 +1,14 @@
 /** Turns facts into findings, and into the sentence that says how the stamp is. Pure. */
 import { inContainers } from "@stamp/cluster";
 import { isDown } from "./certain.ts";
-import { are, counted } from "./counted.ts";
+import { counted, countedAre } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find/find-disks.ts";
 import { findExtents } from "./find/find-extents.ts";
 import { findFaultRules } from "./find/find-fault-rules.ts";
 import { findLevels } from "./find/find-levels.ts";
 import { findMasterKey } from "./find/find-master-key.ts";
-import { findAsker, findProcesses, of, serves } from "./find/find-processes.ts";
+import { findAsker, findingOf, findProcesses, servesNow } from "./find/find-processes.ts";
 import { findRanges } from "./find/find-ranges.ts";
 import { findSecret } from "./find/find-secret.ts";
 import { findSetUp } from "./find/find-set-up.ts";
@@ -83,17 +83,17 @@ export function healthOf(facts: StampFacts): Health {
 
 /** True if of some role that every request needs no process is known to serve. */
 const isUnknown = (facts: StampFacts): boolean =>
-  neededRoles.map((role) => of(facts, role)).some((all) => all.length > 0 && !all.some(serves));
+  neededRoles.map((role) => findingOf(facts, role)).some((all) => all.length > 0 && !all.some(servesNow));
 
 const neededRoles = ["lock-service", "extent-node", "partition-server", "front-end"];
 
 /** Returns the parts of a healthy stamp in words. */
 function countsOf(facts: StampFacts): string {
   const { processes, partitionLayer, streamLayer } = facts;
-  const ready = processes.filter(serves).length;
+  const ready = processes.filter(servesNow).length;
   const ranges = partitionLayer?.ranges.length ?? 0;
-  const nodes = streamLayer?.nodes.filter(({ up }) => up).length ?? of(facts, "extent-node").filter(serves).length;
-  return `${ready} of ${counted(processes.length, "process", are)} ready, ${counted(ranges, "range", are)} served, ${counted(nodes, "extent node", ["keeps", "keep"])} the data`;
+  const nodes = streamLayer?.nodes.filter(({ up }) => up).length ?? findingOf(facts, "extent-node").filter(servesNow).length;
+  return `${ready} of ${counted(processes.length, "process", countedAre)} ready, ${counted(ranges, "range", countedAre)} served, ${counted(nodes, "extent node", ["keeps", "keep"])} the data`;
 }
 
 function worstOf(findings: readonly Finding[]): string {

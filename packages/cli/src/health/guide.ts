@@ -4,7 +4,7 @@
  */
 
 import type { FindingKind } from "./kinds/kind.ts";
-import { areas, kinds } from "./kinds/kinds.ts";
+import { findingAreas, kinds } from "./kinds/kinds.ts";
 
 export const guidePath = "docs/guides/health.md";
 export const alertsPath = "docs/guides/stamp-alerts.yml";
@@ -67,7 +67,7 @@ function row([code, kind]: readonly [string, FindingKind]): string {
 }
 
 export function guideText(): string {
-  const tables = Object.entries(areas).map(([title, all]) =>
+  const tables = Object.entries(findingAreas).map(([title, all]) =>
     [`## ${title}`, "", "| code | severity | means |", "|---|---|---|", ...Object.entries(all).map(row), ""].join("\n"),
   );
   return [intro, ...tables].join("\n");

@@ -9,7 +9,7 @@ import { configOf, withConfig } from "../context.ts";
 import type { StampFacts } from "../health/facts.ts";
 import { gather, sinceNow } from "../health/gather.ts";
 import { toLine } from "../print.ts";
-import { advised, sayAtPace, screenSize, showOnScreen } from "../say.ts";
+import { advisedText, sayAtPace, screenSize, showOnScreen } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { whole } from "../values.ts";
 import { type AccountCounts, accountLoads, type Counts, type Moment, topText } from "./top-text.ts";
@@ -57,7 +57,7 @@ async function top(command: Command): Promise<void> {
 async function show(moment: Moment, json: boolean): Promise<void> {
   const screen = screenSize();
   if (json) await sayAtPace(toLine(moment));
-  else if (screen === undefined) await sayAtPace(`${advised(topText(moment, Number.POSITIVE_INFINITY))}\n`);
+  else if (screen === undefined) await sayAtPace(`${advisedText(topText(moment, Number.POSITIVE_INFINITY))}\n`);
   else showOnScreen(topText(moment, screen.rows), screen);
 }
 

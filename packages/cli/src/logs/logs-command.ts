@@ -6,7 +6,7 @@ import { readdirSync } from "node:fs";
 import { composeCluster, DataFolder, roles } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
-import { advised, sayAtPace, warn } from "../say.ts";
+import { advisedText, sayAtPace, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, NotExpected, oneOf } from "../values.ts";
 import { isAtLeast, isAudit, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
@@ -61,7 +61,7 @@ async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void>
   }
   const chosen = (entries: Iterable<LogEntry>): Iterable<LogEntry> =>
     Iterator.from(entries).filter((entry) => (least === undefined || isAtLeast(entry, least)) && (!audit || isAudit(entry)));
-  const text = (entry: LogEntry): string => (json ? toolText(entry) : advised(personText(entry, logs.width)));
+  const text = (entry: LogEntry): string => (json ? toolText(entry) : advisedText(personText(entry, logs.width)));
   const present = chosen(inOrder(logs.sources));
   let shown = await print(lines === undefined ? present : lastOf(present, lines), text);
   while (follow) {

@@ -18,7 +18,7 @@ import { inspect, make, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { type Environment, type MigratedStore, migrateStore, settingsOf } from "./migrate-metadata.ts";
 import { previewRestore, previewText, type RestorePreview } from "./preview-restore.ts";
-import { answered, sourceAt, textOf, verified } from "./restore-source.ts";
+import { answeredFailure, sourceAt, textOf, verifiedSource } from "./restore-source.ts";
 import { type RestorePlan, type RestoreResult, restoreStore } from "./restore-store.ts";
 
 /** Timeout for reading a whole snapshot, in milliseconds. */
@@ -41,7 +41,7 @@ export function addMetadata(program: Command): void {
               await target.write(bytes, 0, bytes.length, offsetBytes);
               tellProgress(`${bytesText(offsetBytes + bytes.length)} written to ${file}`);
             };
-            answered(await metadata.readSnapshot(write, readTimeoutMs));
+            answeredFailure(await metadata.readSnapshot(write, readTimeoutMs));
           }),
         );
         await target.sync();
@@ -52,7 +52,7 @@ export function addMetadata(program: Command): void {
         throw isSystemError(error) ? new CommandError(inWords(error, file)) : error;
       }
       await target.close();
-      const snapshot = await verified(file);
+      const snapshot = await verifiedSource(file);
       tell(command, snapshot, textOf);
     },
   );
@@ -60,7 +60,7 @@ export function addMetadata(program: Command): void {
     metadata,
     "show <file>",
     "what a snapshot holds: one that was written by hand, or of <data>/<extent node>/files/metadata-copies",
-  ).action(async (file: string, _options, command: Command) => tell(command, await verified(file), textOf));
+  ).action(async (file: string, _options, command: Command) => tell(command, await verifiedSource(file), textOf));
   withConfig(
     metadata
       .command("restore [file]")
@@ -134,7 +134,7 @@ async function restorePlan(command: Command, file: string | undefined, replace: 
   const { environments, dataDir } = lockServiceEnvironments(command);
   const settings = environments.map(settingsOf);
   const [one] = settings as [(typeof settings)[number]];
-  const members = one.metadataStore === "replicated" ? answered(membersIn(one.members)) : new Map<string, string>();
+  const members = one.metadataStore === "replicated" ? answeredFailure(membersIn(one.members)) : new Map<string, string>();
   const copies = file === undefined && dataDir !== undefined ? await copiesIn(dataDir) : [];
   return {
     places: settings.map((each) => ({ name: each.name, folder: resolve(each.dataDir) })),

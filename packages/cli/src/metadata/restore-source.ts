@@ -51,7 +51,7 @@ export interface RestoreSource {
 const checksum: SeededChecksum = (bytes, seed) => new NodeDigest().crc32c(bytes, seed);
 
 /** Returns what a copy holds, every byte of which was read and is intact. */
-export async function verified(file: string, tellProgress?: TellProgress): Promise<SourceFacts> {
+export async function verifiedSource(file: string, tellProgress?: TellProgress): Promise<SourceFacts> {
   const { stampId, version, takenAtMs, count } = await withFile(
     file,
     async (source) => {
@@ -71,10 +71,10 @@ export async function sourceAt(path: string, tellProgress: TellProgress): Promis
     if (survived === undefined) throw new CommandError(`${path} is no folder of a lock service that replicates the metadata`);
     return { ...sourceOf(survived), close: () => survived.survivor.close() };
   }
-  const about = await verified(path, (how) => tellProgress(`checking ${path}: ${how}`));
+  const about = await verifiedSource(path, (how) => tellProgress(`checking ${path}: ${how}`));
   return {
     about,
-    withSnapshot: (work, tell) => withFile(path, async (source) => work(answered(await openSnapshot(source, checksum))), tell),
+    withSnapshot: (work, tell) => withFile(path, async (source) => work(answeredFailure(await openSnapshot(source, checksum))), tell),
     close: async () => {},
   };
 }
@@ -169,7 +169,7 @@ async function withFile<T>(path: string, work: (source: SnapshotSource) => Promi
   }
 }
 
-export function answered<T>(outcome: Outcome<T>): T {
+export function answeredFailure<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value;
   throw new CommandError(outcome.failure.message);
 }

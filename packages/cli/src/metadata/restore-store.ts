@@ -21,7 +21,7 @@ import { inWords, nodeWorld } from "@stamp/ports-node";
 import { CommandError } from "../exit.ts";
 import type { TellProgress } from "../progress.ts";
 import {
-  answered,
+  answeredFailure,
   chosenSource,
   type LockServiceFolder,
   type RestoreSource,
@@ -68,7 +68,7 @@ export async function restoreStore(
     const [next, ...others] = left;
     if (next === undefined) return new Restore(plan, tellProgress, step).run();
     const hold = plan.members > 0 ? whileHeld : whileStopped;
-    return answered(await hold(worldOf(next.folder), async () => ok(await held(others))));
+    return answeredFailure(await hold(worldOf(next.folder), async () => ok(await held(others))));
   };
   try {
     return await held(plan.places);
@@ -135,7 +135,7 @@ class Restore {
     const world = worldOf(building);
     // It is read twice: once for what can't be read, once to be written.
     const tell = (how: string): void => this.#tellProgress(`writing the store: ${how} of the snapshot, in two rounds`);
-    const keys = answered(await source.withSnapshot((snapshot) => restoreMetadata(world, snapshot), tell));
+    const keys = answeredFailure(await source.withSnapshot((snapshot) => restoreMetadata(world, snapshot), tell));
     for (const part of ["stores", "files", "."]) await syncFolder(join(building, part));
     await syncFolder(folder);
     return keys;

@@ -24,7 +24,7 @@ export function addNode(program: Command): void {
     .option("--all", "those that were removed, too: their names are not used again")
     .action(async (_options, command: Command) => {
       const all = command.opts<{ all?: boolean }>().all === true;
-      const { nodes, removed } = listed(await inspect(command, (inspector) => inspector.nodes()), all);
+      const { nodes, removed } = listedNodes(await inspect(command, (inspector) => inspector.nodes()), all);
       tell(command, nodes, () =>
         [nodesText(nodes), ...(removed === 0 ? [] : [`${counted(removed, "removed node")} more: --all`])].join("\n"),
       );
@@ -157,7 +157,7 @@ export function untilEmpty(inspector: StampInspector, nodeId: string, again: str
 }
 
 /** Returns the nodes that are shown, and the number of removed ones that are left out. The stream manager keeps those for ever. */
-export function listed(nodes: readonly NodeInfo[], all: boolean): { readonly nodes: readonly NodeInfo[]; readonly removed: number } {
+export function listedNodes(nodes: readonly NodeInfo[], all: boolean): { readonly nodes: readonly NodeInfo[]; readonly removed: number } {
   const shown = all ? nodes : nodes.filter(({ duty }) => duty !== NodeDuty.DECOMMISSIONED);
   return { nodes: shown, removed: nodes.length - shown.length };
 }

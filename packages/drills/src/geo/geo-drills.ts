@@ -42,7 +42,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const none: ReadonlySet<string> = new Set();
 
 /** Returns the first names, and how many there are. */
-export const listed = (names: readonly string[]): string => {
+export const listedGeoDrills = (names: readonly string[]): string => {
   const more = names.length > listedMax ? `, … (${names.length})` : "";
   return `${names.slice(0, listedMax).join(", ")}${more}`;
 };
@@ -66,8 +66,8 @@ async function cutLink({ stamps, key, prepared, clients, broken, fault, note }: 
   note(`the copy has caught up: ${lagOf(caughtUp)}`);
   const { names, wrong } = await readAll(doorsOf(stamps, "south-1", key, { secondary: true, tries: 20 }));
   const missing = [...prepared, ...clients.acked.map(({ name }) => name)].filter((name) => !names.has(name));
-  if (missing.length > 0) broken.push(`not at the copy: ${listed(missing)}`);
-  if (wrong.length > 0) broken.push(`with another content at the copy: ${listed(wrong)}`);
+  if (missing.length > 0) broken.push(`not at the copy: ${listedGeoDrills(missing)}`);
+  if (wrong.length > 0) broken.push(`with another content at the copy: ${listedGeoDrills(wrong)}`);
   return none;
 }
 
@@ -116,7 +116,7 @@ async function judgeLoss({ stamps, key, clients, broken, note }: GeoScene, { las
   note(`lost: ${lost.length} of ${clients.acked.filter(({ stamp }) => stamp === "north-1").length} writes that north-1 acknowledged`);
   if (lastSyncMs === undefined) broken.push("the failover told no Last Sync Time");
   const early = lost.filter(({ ackedMs, writtenMs = Number.POSITIVE_INFINITY }) => Math.min(ackedMs, writtenMs) <= (lastSyncMs ?? 0));
-  if (early.length > 0) broken.push(`lost, though from before Last Sync Time: ${listed(early.map(({ name }) => name))}`);
+  if (early.length > 0) broken.push(`lost, though from before Last Sync Time: ${listedGeoDrills(early.map(({ name }) => name))}`);
   return new Set(lost.map(({ name }) => name));
 }
 
@@ -139,10 +139,10 @@ async function bringBack(
   await stamps.untilCopy("north-1 has a complete copy", completeMaxMs, isCopy);
   note("north-1 has a complete copy of south-1");
   const missing = [...deposed()].filter((name) => !names.has(name));
-  if (missing.length > 0) broken.push(`lost, and not in the report: ${listed(missing)}`);
+  if (missing.length > 0) broken.push(`lost, and not in the report: ${listedGeoDrills(missing)}`);
   const there = await readAll(doorsOf(stamps, "south-1", key, { tries: 20 }));
   const both = onlyOld(names, clients).filter((name) => there.names.has(name));
-  if (both.length > 0) broken.push(`in the report, and not lost: ${listed(both)}`);
+  if (both.length > 0) broken.push(`in the report, and not lost: ${listedGeoDrills(both)}`);
   return names;
 }
 
@@ -208,7 +208,7 @@ async function comeBack(scene: GeoScene): Promise<ReadonlySet<string>> {
   await clients.stop();
   const { names } = await readAll(doorsOf(stamps, "north-1", key, { tries: 20 }));
   const risen = onlyOld(reported, clients).filter((name) => names.has(name));
-  if (risen.length > 0) broken.push(`lost, and there again after the failback: ${listed(risen)}`);
+  if (risen.length > 0) broken.push(`lost, and there again after the failback: ${listedGeoDrills(risen)}`);
   return lost;
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { geoDrillNames } from "../explain.ts";
-import { geoDrills, listed } from "./geo-drills.ts";
+import { geoDrills, listedGeoDrills } from "./geo-drills.ts";
 import { holdUpOf } from "./run-geo-drill.ts";
 
 test("geo drills: those that are told to people are those that there are", () => {
@@ -22,6 +22,6 @@ test("geo drills: a write that was under way at the fault counts as one after it
 });
 
 test("geo drills: of many names the first are told, and how many there are", () => {
-  assert.equal(listed(["a", "b"]), "a, b");
-  assert.equal(listed(["a", "b", "c", "d"]), "a, b, c, … (4)");
+  assert.equal(listedGeoDrills(["a", "b"]), "a, b");
+  assert.equal(listedGeoDrills(["a", "b", "c", "d"]), "a, b, c, … (4)");
 });

@@ -1,7 +1,7 @@
 /** Runs a drill of two stamps: they are started, filled, struck while clients write, and read back. */
 import { conclusionOf, type Verdict, verdictOf } from "../verdict.ts";
 import { Timeline, type TimelineEntry } from "../watch.ts";
-import { type GeoDrill, type GeoScene, listed } from "./geo-drills.ts";
+import { type GeoDrill, type GeoScene, listedGeoDrills } from "./geo-drills.ts";
 import { type Doors, doorsOf, LocatedClients, prepare, readAll, type Write } from "./located-clients.ts";
 import { TwoStamps } from "./two-stamps.ts";
 
@@ -116,8 +116,8 @@ async function judgeEnd(doors: Doors, { prepared, clients, broken }: GeoScene, l
   try {
     const { names, wrong } = await readAll(doors);
     const missing = [...prepared, ...clients.acked.map(({ name }) => name)].filter((name) => !names.has(name) && !lost.has(name));
-    if (missing.length > 0) broken.push(`acknowledged, and not at ${doors.stamp} in the end: ${listed(missing)}`);
-    if (wrong.length > 0) broken.push(`with another content at ${doors.stamp} in the end: ${listed(wrong)}`);
+    if (missing.length > 0) broken.push(`acknowledged, and not at ${doors.stamp} in the end: ${listedGeoDrills(missing)}`);
+    if (wrong.length > 0) broken.push(`with another content at ${doors.stamp} in the end: ${listedGeoDrills(wrong)}`);
     return names.size;
   } catch (error) {
     broken.push(`what ${doors.stamp} has in the end can't be read: ${(error as Error).message}`);

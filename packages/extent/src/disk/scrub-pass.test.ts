@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";
 import fc from "fast-check";
-import { beginScrubPass, decodeScrubState, encodeScrubState, endScrubPass, scrubbed, scrubFindingsMax, scrubOrder } from "./scrub-pass.ts";
+import {
+  beginScrubPass,
+  decodeScrubState,
+  encodeScrubState,
+  endScrubPass,
+  noteScrubbed,
+  scrubFindingsMax,
+  scrubOrder,
+} from "./scrub-pass.ts";
 
 const ids = fc.uniqueArray(fc.integer({ min: 1, max: 2 ** 45 }), { minLength: 1, maxLength: 60 });
 const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 });
@@ -32,8 +40,8 @@ test("scrub order: another seed gives another order", () => {
 
 test("scrub state: counts, keeps the newest findings, is read back; what is cut or changed is a typed refusal", () => {
   let state = beginScrubPass(undefined, 7, 1_000);
-  for (let i = 1; i <= 150; i++) state = scrubbed(state, i, 10, i % 1 === 0 ? { extentId: i, atMs: i, why: "rot" } : undefined);
-  state = scrubbed(state, 200, 50, undefined);
+  for (let i = 1; i <= 150; i++) state = noteScrubbed(state, i, 10, i % 1 === 0 ? { extentId: i, atMs: i, why: "rot" } : undefined);
+  state = noteScrubbed(state, 200, 50, undefined);
   assert.equal(state.findings.length, scrubFindingsMax);
   assert.equal(state.findings[0]?.extentId, 150);
   assert.deepEqual([state.pass.extents, state.pass.bytes, state.pass.findings, state.pass.lastExtentId], [151, 1_550, 150, 200]);

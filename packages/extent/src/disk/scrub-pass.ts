@@ -47,7 +47,7 @@ export function beginScrubPass(before: ScrubState | undefined, seed: number, now
 }
 
 /** Notes that the extent is done: intact (or gone meanwhile), or bad for this reason. */
-export function scrubbed(state: ScrubState, extentId: number, bytes: number, bad: ScrubFinding | undefined): ScrubState {
+export function noteScrubbed(state: ScrubState, extentId: number, bytes: number, bad: ScrubFinding | undefined): ScrubState {
   const { pass } = state;
   return {
     ...state,

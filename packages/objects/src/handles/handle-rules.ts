@@ -103,10 +103,10 @@ const locked = (file: OpenFile, range: NonNullable<Need["range"]>, own: FileHand
 export const handlesMax = 1_000;
 export const locksMax = 1_000;
 
-export type Changed = { readonly file: OpenFile } | { readonly refused: HandleRefusal };
+export type ChangedFile = { readonly file: OpenFile } | { readonly refused: HandleRefusal };
 
 /** Opens the file. A second sending of the same handle changes nothing. */
-export function opened(rules: Rules, file: OpenFile, handle: FileHandle, at: Pick<OpenFile, "directoryId" | "entryName">): Changed {
+export function opened(rules: Rules, file: OpenFile, handle: FileHandle, at: Pick<OpenFile, "directoryId" | "entryName">): ChangedFile {
   if (file.handles.some(({ id }) => id === handle.id)) return { file };
   const revives = isDoomed(file) && !rules.on("handlesDoomedIsFinal");
   const refused = revives ? undefined : refusalOf(file, { access: handle.access, share: handle.share });
@@ -129,7 +129,7 @@ const replaced = (file: OpenFile, id: string, change: (handle: FileHandle) => Fi
 });
 
 /** Locks a range. Ranges of one handle may not meet either, unless both are shared. */
-export function withLock(file: OpenFile, id: string, lock: FileLock): Changed {
+export function withLock(file: OpenFile, id: string, lock: FileLock): ChangedFile {
   if (!file.handles.some((handle) => handle.id === id)) return { refused: "ResourceNotFound" };
   if (lock.endBytes <= lock.startBytes) return { refused: "InvalidOperation" };
   const isInTheWay = (one: FileLock): boolean => meets(one, lock) && (one.exclusive || lock.exclusive);
@@ -139,7 +139,7 @@ export function withLock(file: OpenFile, id: string, lock: FileLock): Changed {
 }
 
 /** Takes one lock away, which has to have exactly this range. */
-export function withoutLock(file: OpenFile, id: string, { startBytes, endBytes }: FileLock): Changed {
+export function withoutLock(file: OpenFile, id: string, { startBytes, endBytes }: FileLock): ChangedFile {
   const own = file.handles.find((handle) => handle.id === id);
   const at = own?.locks.findIndex((lock) => lock.startBytes === startBytes && lock.endBytes === endBytes) ?? -1;
   if (!own || at < 0) return { refused: "ResourceNotFound" };
@@ -147,7 +147,7 @@ export function withoutLock(file: OpenFile, id: string, { startBytes, endBytes }
 }
 
 /** Marks the file for deletion, or takes the mark back. */
-export function disposed(file: OpenFile, id: string, pending: boolean): Changed {
+export function disposed(file: OpenFile, id: string, pending: boolean): ChangedFile {
   const own = file.handles.find((handle) => handle.id === id);
   if (!own) return { refused: "ResourceNotFound" };
   if ((own.access & deleteRight) === 0) return { refused: "InvalidOperation" };

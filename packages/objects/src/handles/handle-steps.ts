@@ -13,7 +13,7 @@ import { answer, fail, getRow, type Plan, type PlanContext, put, refuse, remove 
 import { decodeOpenFile, encodeOpenFile, handlesKey } from "./handle-row.ts";
 import {
   allRights,
-  type Changed,
+  type ChangedFile,
   closed,
   deleteRight,
   disposed,
@@ -57,7 +57,7 @@ function isKept({ handle }: HandleStep, { copy, lease }: HeadState, { leases }: 
   return changes && checkLeaseOfWrite("Blob", undefined, lease, leases) !== undefined;
 }
 
-function changeOf(value: HandleStep, { rules }: PlanContext, file: OpenFile): Changed | undefined {
+function changeOf(value: HandleStep, { rules }: PlanContext, file: OpenFile): ChangedFile | undefined {
   const { handle, lock, session, sessionEpoch } = value;
   switch (value.action) {
     case "open":

@@ -38,7 +38,7 @@ export function isFilter(terms: readonly FilterTerm[]): boolean {
 }
 
 /** `of` gives the value of a property of what is looked at. The empty filter fits everything. */
-export function fits(terms: readonly FilterTerm[], of: (property: string) => FilterConstant | undefined): boolean {
+export function fitsFilter(terms: readonly FilterTerm[], of: (property: string) => FilterConstant | undefined): boolean {
   return fold<boolean>(terms, {
     compare: (term) => holds(of(term.property), term.operator, term.constant),
     and: (a, b) => a && b,

@@ -16,9 +16,9 @@ import type { EntityKey, LocatedTable } from "./operation.ts";
 const tableKind = 0;
 const entityKind = 1;
 
-export const folded = (table: string): string => table.toLowerCase();
+export const foldedName = (table: string): string => table.toLowerCase();
 
-export const tableKey = (account: string, table: string): Uint8Array => encodeKey([[account], [tableKind, folded(table)], []]);
+export const tableKey = (account: string, table: string): Uint8Array => encodeKey([[account], [tableKind, foldedName(table)], []]);
 
 /** Returns the prefix of every table row of the account. */
 export const tablesPrefix = (account: string): Uint8Array => encodeKeyPrefix([[account]], [tableKind]);
@@ -27,11 +27,11 @@ const incarnationOf = (rules: Rules, table: LocatedTable): number => (rules.on("
 
 /** Returns the prefix of every entity of the table. */
 export const entitiesPrefix = (rules: Rules, table: LocatedTable): Uint8Array =>
-  encodeKeyPrefix([[table.account]], [entityKind, folded(table.table), incarnationOf(rules, table)]);
+  encodeKeyPrefix([[table.account]], [entityKind, foldedName(table.table), incarnationOf(rules, table)]);
 
 /** Returns the prefix of every entity of this PartitionKey. */
 export const partitionPrefix = (rules: Rules, table: LocatedTable, partitionKey: string): Uint8Array =>
-  encodeKey([[table.account], [entityKind, folded(table.table), incarnationOf(rules, table), partitionKey]]);
+  encodeKey([[table.account], [entityKind, foldedName(table.table), incarnationOf(rules, table), partitionKey]]);
 
 /** Returns the key of an entity. `partition` is what partitionPrefix gave. */
 export const entityKey = (partition: Uint8Array, rowKey: string): Uint8Array => appendComponents(partition, [[rowKey]]);

@@ -4,7 +4,7 @@ import { emptyBytes } from "@stamp/base";
 import fc from "fast-check";
 import { compareText } from "../rows/key.ts";
 import { TestTable } from "../testing/table.ts";
-import { type ComparisonOperator, comparisonOperators, type FilterConstant, type FilterTerm, fits, isFilter } from "./filter.ts";
+import { type ComparisonOperator, comparisonOperators, type FilterConstant, type FilterTerm, fitsFilter, isFilter } from "./filter.ts";
 import { entityKey, partitionPrefix } from "./keys.ts";
 import type { EntityKey, EntityPage, LocatedTable, QueryEntities } from "./operation.ts";
 import { unpackEntities } from "./packed-entities.ts";
@@ -166,7 +166,9 @@ test("spans lose nothing: a query finds exactly what the filter fits, in key ord
       const expected = all
         .map(([PartitionKey, RowKey], index) => ({ PartitionKey, RowKey, N: index % 3 }))
         .filter((entity) =>
-          fits(filter, (name) => (name === "N" ? { type: "int32", value: entity.N } : { type: "string", value: entity[name as "RowKey"] })),
+          fitsFilter(filter, (name) =>
+            name === "N" ? { type: "int32", value: entity.N } : { type: "string", value: entity[name as "RowKey"] },
+          ),
         )
         .sort((a, b) => compareText(a.PartitionKey, b.PartitionKey) || compareText(a.RowKey, b.RowKey))
         .map(({ PartitionKey, RowKey }) => `${PartitionKey}/${RowKey}`);

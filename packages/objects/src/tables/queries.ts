@@ -6,8 +6,8 @@ import { compareBytes } from "@stamp/base";
 import { answer, type Plan, type PlanContext, type RowEntry, scanRows } from "../plan.ts";
 import { entityOf } from "./entities.ts";
 import { decodeEntity, propertyCount } from "./entity-rows.ts";
-import { type FilterConstant, type FilterTerm, fits } from "./filter.ts";
-import { entityKey, entityKeyOf, folded, partitionPrefix, tableKey } from "./keys.ts";
+import { type FilterConstant, type FilterTerm, fitsFilter } from "./filter.ts";
+import { entityKey, entityKeyOf, foldedName, partitionPrefix, tableKey } from "./keys.ts";
 import type { Entity, ListTables, QueryEntities, Table } from "./operation.ts";
 import { packRows } from "./packed-entities.ts";
 import { type KeySpan, spansFrom, spansOfQuery, spansOfTables, successor } from "./spans.ts";
@@ -87,7 +87,7 @@ export function* queryEntities(value: QueryEntities, context: PlanContext): Plan
     }
     const key = entityKeyOf(row.key);
     const state = decodeEntity(row.value);
-    if (!everyOneFits && !fits(filter, propertyOf(entityOf(key, state, [])))) return false;
+    if (!everyOneFits && !fitsFilter(filter, propertyOf(entityOf(key, state, [])))) return false;
     const shown = entityOf(key, state, select);
     properties += shown.properties.length;
     if (isPacked) rows.push(row);
@@ -140,13 +140,13 @@ export function* listTables(value: ListTables, context: PlanContext): Plan {
   let last = value.after;
   const filter = value.filter.map((term) =>
     term.kind === "compare" && term.constant.type === "string"
-      ? { ...term, constant: { ...term.constant, value: folded(String(term.constant.value)) } }
+      ? { ...term, constant: { ...term.constant, value: foldedName(String(term.constant.value)) } }
       : term,
   );
   const end = yield* walk(tablesStart(value), context, pageSize(value.tablesMax), (row) => {
     const table = decodeTable(row.value);
-    last = folded(table.name);
-    const fit = fits(filter, (name) => (name === "TableName" ? { type: "string", value: folded(table.name) } : undefined));
+    last = foldedName(table.name);
+    const fit = fitsFilter(filter, (name) => (name === "TableName" ? { type: "string", value: foldedName(table.name) } : undefined));
     if (fit) tables.push(table);
     return fit;
   });

@@ -8,7 +8,7 @@ import { compareBytes, concatBytes, equalBytes, type Rules } from "@stamp/base";
 import { afterPrefix } from "../object-keys.ts";
 import { compareText } from "../rows/key.ts";
 import { type Comparison, type FilterTerm, fold, satisfies } from "./filter.ts";
-import { entitiesPrefix, entityKey, folded, partitionPrefix, tableKey, tablesPrefix } from "./keys.ts";
+import { entitiesPrefix, entityKey, foldedName, partitionPrefix, tableKey, tablesPrefix } from "./keys.ts";
 import type { ListTables, QueryEntities } from "./operation.ts";
 
 /** Low inclusive, high exclusive. */
@@ -104,8 +104,8 @@ export function spansOfQuery(rules: Rules, { table, filter }: Pick<QueryEntities
 export function spansOfTables({ account, filter }: Pick<ListTables, "account" | "filter">): KeySpan[] {
   const all = tablesPrefix(account);
   const spans = new Spans();
-  for (const piece of piecesOf(constantsOf(filter, "TableName").map(folded))) {
-    if (!mayHold(filter, { TableName: piece }, folded)) continue;
+  for (const piece of piecesOf(constantsOf(filter, "TableName").map(foldedName))) {
+    if (!mayHold(filter, { TableName: piece }, foldedName)) continue;
     const bounds = boundsOf(piece, (name) => tableKey(account, name));
     spans.add(bounds.low ?? all, bounds.high ?? afterPrefix(all));
   }

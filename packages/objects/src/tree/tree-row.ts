@@ -17,7 +17,7 @@ import { decodeRow, encodeRow, type Property } from "../rows/row.ts";
 export type HeldKind = "file" | "directory";
 
 /** File or directory that a name stands for. */
-export interface Held {
+export interface HeldEntry {
   readonly kind: HeldKind;
   /** Id of the file or directory. It is never used again. */
   readonly id: string;
@@ -51,7 +51,7 @@ export interface Operation {
   /** Time at which the operation was begun, in milliseconds since 1970. Only politeness depends on it. */
   readonly beganMs: number;
   /** File or directory at the primary once the operation is decided; undefined: none. */
-  readonly next?: Held | undefined;
+  readonly next?: HeldEntry | undefined;
   readonly participants: readonly Participant[];
 }
 
@@ -61,7 +61,7 @@ export interface Mark {
 }
 
 export interface TreeRow {
-  readonly held?: Held | undefined;
+  readonly held?: HeldEntry | undefined;
   readonly begun?: Operation | undefined;
   readonly decided?: Operation | undefined;
   readonly mark?: Mark | undefined;
@@ -178,7 +178,7 @@ export function decodeTreeRow(bytes: Uint8Array): TreeRow {
   return stage === "begun" ? { ...rest, begun: operation } : { ...rest, decided: operation };
 }
 
-function heldOf(kind: number | undefined, id: string | undefined, name: string | undefined): Held | undefined {
+function heldOf(kind: number | undefined, id: string | undefined, name: string | undefined): HeldEntry | undefined {
   if (kind === undefined) return undefined;
   const known = kinds[kind - 1];
   if (known === undefined || id === undefined || name === undefined) throw damaged(`kind ${kind}`);

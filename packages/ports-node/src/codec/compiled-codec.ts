@@ -6,7 +6,7 @@
  * protobuf-es: unknown fields, a message field twice, numbers of more than 64 bits, malformed bytes, values of the wrong type.
  */
 import { type DescField, type DescMessage, type DescOneof, type Message, ScalarType } from "@bufbuild/protobuf";
-import { type EncodedParts, odd, WireReader, WireWriter } from "./wire-format.ts";
+import { type EncodedParts, outOfTheOrdinary, WireReader, WireWriter } from "./wire-format.ts";
 
 export interface CompiledCodec {
   /** Returns undefined for a message that is left to protobuf-es. */
@@ -236,13 +236,13 @@ function compile(schema: DescMessage): Compiled {
 }
 
 const unfinished = (): never => {
-  throw odd;
+  throw outOfTheOrdinary;
 };
 
 function functionsOf(schema: DescMessage, without: DescField | undefined): Compiled {
   const { children, text } = new TypeText(schema, without);
   const names = children.map((_, i) => `c${i}`);
-  return new Function("odd", "none", ...names, text)(odd, none, ...children.map(compile)) as Compiled;
+  return new Function("odd", "none", ...names, text)(outOfTheOrdinary, none, ...children.map(compile)) as Compiled;
 }
 
 const writer = new WireWriter();
@@ -274,7 +274,7 @@ function leftOut<T>(work: () => T): T | undefined {
   try {
     return work();
   } catch (error) {
-    if (error === odd || error instanceof TypeError || error instanceof RangeError) return undefined;
+    if (error === outOfTheOrdinary || error instanceof TypeError || error instanceof RangeError) return undefined;
     throw error;
   }
 }

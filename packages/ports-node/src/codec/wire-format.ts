@@ -1,10 +1,10 @@
 /**
- * Writes and reads the wire format of protobuf for the compiled codecs (compiled-codec.ts). What they do not expect throws `odd`, and the
+ * Writes and reads the wire format of protobuf for the compiled codecs (compiled-codec.ts). What they do not expect throws `outOfTheOrdinary`, and the
  * message goes through protobuf-es instead: so there is one place that says what is malformed.
  */
 
 /** Thrown for a value or bytes that the compiled codecs leave to protobuf-es. */
-export const odd: Error = new Error("left to protobuf-es");
+export const outOfTheOrdinary: Error = new Error("left to protobuf-es");
 
 const startBytes = 16 * 1024;
 /** Length in bytes beyond which a buffer is dropped after its message. */
@@ -132,58 +132,58 @@ export class WireWriter {
   }
 
   uint32(value: unknown): void {
-    if (typeof value !== "number" || value >>> 0 !== value) throw odd;
+    if (typeof value !== "number" || value >>> 0 !== value) throw outOfTheOrdinary;
     this.#room(fieldBytesMax);
     if (value < 0x80) this.#bytes[this.#at++] = value;
     else this.#varint(value, 0);
   }
 
   int32(value: unknown): void {
-    if (typeof value !== "number" || (value | 0) !== value) throw odd;
+    if (typeof value !== "number" || (value | 0) !== value) throw outOfTheOrdinary;
     this.#room(fieldBytesMax);
     if (value >= 0) this.#varint(value, 0);
     else this.#varint(value >>> 0, 0xffff_ffff);
   }
 
   sint32(value: unknown): void {
-    if (typeof value !== "number" || (value | 0) !== value) throw odd;
+    if (typeof value !== "number" || (value | 0) !== value) throw outOfTheOrdinary;
     this.#room(fieldBytesMax);
     this.#varint(((value << 1) ^ (value >> 31)) >>> 0, 0);
   }
 
   uint64(value: unknown): void {
-    if (typeof value !== "bigint") throw odd;
+    if (typeof value !== "bigint") throw outOfTheOrdinary;
     const number = Number(value);
     if (number >= 0 && number <= Number.MAX_SAFE_INTEGER) {
       this.#number(number);
       return;
     }
     halves.setBigUint64(0, value, true);
-    if (halves.getBigUint64(0, true) !== value) throw odd;
+    if (halves.getBigUint64(0, true) !== value) throw outOfTheOrdinary;
     this.#halves(halves.getUint32(0, true), halves.getUint32(4, true));
   }
 
   int64(value: unknown): void {
-    if (typeof value !== "bigint") throw odd;
+    if (typeof value !== "bigint") throw outOfTheOrdinary;
     const number = Number(value);
     if (number >= 0 && number <= Number.MAX_SAFE_INTEGER) {
       this.#number(number);
       return;
     }
     halves.setBigInt64(0, value, true);
-    if (halves.getBigInt64(0, true) !== value) throw odd;
+    if (halves.getBigInt64(0, true) !== value) throw outOfTheOrdinary;
     this.#halves(halves.getUint32(0, true), halves.getUint32(4, true));
   }
 
   sint64(value: unknown): void {
-    if (typeof value !== "bigint") throw odd;
+    if (typeof value !== "bigint") throw outOfTheOrdinary;
     const number = Number(value);
     if (number <= zigzagMax && number >= -zigzagMax) {
       this.#number(number < 0 ? -2 * number - 1 : 2 * number);
       return;
     }
     halves.setBigInt64(0, value, true);
-    if (halves.getBigInt64(0, true) !== value) throw odd;
+    if (halves.getBigInt64(0, true) !== value) throw outOfTheOrdinary;
     const low = halves.getUint32(0, true);
     const high = halves.getInt32(4, true);
     const sign = high >> 31;
@@ -201,19 +201,19 @@ export class WireWriter {
   }
 
   bool(value: unknown): void {
-    if (value !== true && value !== false) throw odd;
+    if (value !== true && value !== false) throw outOfTheOrdinary;
     this.#room(fieldBytesMax);
     this.#bytes[this.#at++] = value ? 1 : 0;
   }
 
   double(value: unknown): void {
-    if (typeof value !== "number") throw odd;
+    if (typeof value !== "number") throw outOfTheOrdinary;
     this.#room(fieldBytesMax);
     this.#at = this.#bytes.writeDoubleLE(value, this.#at);
   }
 
   bytes(value: unknown): void {
-    if (!(value instanceof Uint8Array)) throw odd;
+    if (!(value instanceof Uint8Array)) throw outOfTheOrdinary;
     if (value.length >= referencedFromBytes && value.length * bufferTimesMax >= value.buffer.byteLength) {
       this.#room(fieldBytesMax);
       this.#varint(value.length, 0);
@@ -227,7 +227,7 @@ export class WireWriter {
   }
 
   string(value: unknown): void {
-    if (typeof value !== "string") throw odd;
+    if (typeof value !== "string") throw outOfTheOrdinary;
     const { length } = value;
     this.#room(3 * length + fieldBytesMax);
     if (length < shortText && this.#shortAscii(value)) return;
@@ -284,12 +284,12 @@ export class WireReader {
   enter(): number {
     const length = this.uint32();
     const end = this.at + length;
-    if (end > this.#bytes.length || ++this.#depth > deepest) throw odd;
+    if (end > this.#bytes.length || ++this.#depth > deepest) throw outOfTheOrdinary;
     return end;
   }
 
   leave(end: number): void {
-    if (this.at !== end) throw odd;
+    if (this.at !== end) throw outOfTheOrdinary;
     this.#depth--;
   }
 
@@ -297,7 +297,7 @@ export class WireReader {
     const first = this.#bytes[this.at++] as number;
     if (first < 0x80) return first;
     const low = this.#varint(first);
-    if (this.#high !== 0) throw odd;
+    if (this.#high !== 0) throw outOfTheOrdinary;
     return low;
   }
 
@@ -321,7 +321,7 @@ export class WireReader {
       // The tenth byte gives one bit; protobuf-es does not look at the others either.
       if (byte < 0x80) return this.#done(at, low, high);
     }
-    throw odd;
+    throw outOfTheOrdinary;
   }
 
   #done(at: number, low: number, high: number): number {
@@ -365,7 +365,7 @@ export class WireReader {
 
   bool(): boolean {
     const value = this.#bytes[this.at++] as number;
-    if (value > 1) throw odd;
+    if (value > 1) throw outOfTheOrdinary;
     return value === 1;
   }
 
@@ -397,7 +397,7 @@ export class WireReader {
     const length = this.uint32();
     const start = this.at;
     this.at += length;
-    if (this.at > this.#bytes.length) throw odd;
+    if (this.at > this.#bytes.length) throw outOfTheOrdinary;
     return start;
   }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { cut, DirectWrites, directBytesMin, directPageBytes, wholePages } from "./direct-writes.ts";
+import { cutAtPages, DirectWrites, directBytesMin, directPageBytes, wholePages } from "./direct-writes.ts";
 import { NodeDisk } from "./disk.ts";
 
 const root = await mkdtemp(join(tmpdir(), "stamp-direct-"));
@@ -143,6 +143,6 @@ test("direct writes: whole pages only, and only of large writes", () => {
   const chunks = chunksOf([3, 0, 4, 5], 0);
   const whole = Buffer.concat(chunks);
   for (let from = 0; from <= 12; from++) {
-    for (let to = from; to <= 12; to++) assert.deepEqual(Buffer.concat(cut(chunks, from, to)), whole.subarray(from, to));
+    for (let to = from; to <= 12; to++) assert.deepEqual(Buffer.concat(cutAtPages(chunks, from, to)), whole.subarray(from, to));
   }
 });

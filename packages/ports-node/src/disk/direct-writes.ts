@@ -55,7 +55,7 @@ export function wholePages(offsetBytes: number, lengthBytes: number): { readonly
 }
 
 /** Returns the bytes `from` to `to` of the chunks one after another, as views. */
-export function cut(chunks: readonly Uint8Array[], from: number, to: number): Uint8Array[] {
+export function cutAtPages(chunks: readonly Uint8Array[], from: number, to: number): Uint8Array[] {
   const parts: Uint8Array[] = [];
   let at = 0;
   for (const chunk of chunks) {
@@ -98,7 +98,7 @@ export class DirectWrites {
       while (done < lengthBytes) {
         const count = Math.min(slotBytes, lengthBytes - done);
         let filled = 0;
-        for (const part of cut(chunks, done, done + count)) {
+        for (const part of cutAtPages(chunks, done, done + count)) {
           slot.set(part, filled);
           filled += part.length;
         }

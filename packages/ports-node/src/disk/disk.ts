@@ -12,7 +12,7 @@ import { dirname, join, posix, resolve } from "node:path";
 import { assert, totalLength } from "@stamp/base";
 import type { Disk, DiskErrorKind, DiskFile, DiskSpace } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
-import { cut, type DirectSupport, DirectWrites, wholePages } from "./direct-writes.ts";
+import { cutAtPages, type DirectSupport, DirectWrites, wholePages } from "./direct-writes.ts";
 import { usableSpace } from "./space.ts";
 
 const zeros = new Uint8Array(1024 * 1024);
@@ -90,14 +90,14 @@ class NodeFile implements DiskFile {
     const pages = this.#support.refused ? undefined : wholePages(offsetBytes, lengthBytes);
     if (pages === undefined) return this.#writeCached(offsetBytes, chunks);
     const { first, end } = pages;
-    if (first > offsetBytes) await this.#writeCached(offsetBytes, cut(chunks, 0, first - offsetBytes));
+    if (first > offsetBytes) await this.#writeCached(offsetBytes, cutAtPages(chunks, 0, first - offsetBytes));
     let done = first;
     try {
-      done += await this.#direct.write(first, cut(chunks, first - offsetBytes, end - offsetBytes), end - first);
+      done += await this.#direct.write(first, cutAtPages(chunks, first - offsetBytes, end - offsetBytes), end - first);
     } catch (error) {
       throw diskError(error, this.path);
     }
-    if (done < offsetBytes + lengthBytes) await this.#writeCached(done, cut(chunks, done - offsetBytes, lengthBytes));
+    if (done < offsetBytes + lengthBytes) await this.#writeCached(done, cutAtPages(chunks, done - offsetBytes, lengthBytes));
   }
 
   async #writeCached(offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {

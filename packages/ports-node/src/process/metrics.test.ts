@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ELDHistogram } from "node:perf_hooks";
 import { test } from "node:test";
-import { counter, gauge, Histogram, histogram, inside, type Metrics, release, summary } from "@stamp/base";
+import { counter, gauge, Histogram, histogram, insideFacts, type Metrics, release, summary } from "@stamp/base";
 import { metricsText } from "./metrics.ts";
 
 const page = (facts: Record<string, unknown>, metrics?: Metrics): string[] => {
@@ -17,7 +17,7 @@ test("metrics: milliseconds become seconds, a count and a sum become a summary, 
     ...summary({ count: "ended", sum: "endedMs" }, "duration_seconds", "Took."),
     longestMs: gauge("longest_seconds", "Most."),
   };
-  const metrics = { ...inside("blob", door, { service: "blob" }), ...inside("queue", door, { service: "queue" }) };
+  const metrics = { ...insideFacts("blob", door, { service: "blob" }), ...insideFacts("queue", door, { service: "queue" }) };
   assert.deepEqual(page({ blob: { ended: 2, endedMs: 300, longestMs: 250 }, queue: { ended: 1, endedMs: 1, longestMs: 1 } }, metrics), [
     "# HELP stamp_duration_seconds Took.",
     "# TYPE stamp_duration_seconds summary",
@@ -55,7 +55,7 @@ test("metrics: `*` is any name, or the range; lengths and booleans only where th
 test("metrics: a histogram is told by its buckets, in seconds, with the labels of where it lies", () => {
   const took = new Histogram({ monotonicMs: () => 1_000 });
   for (const beganMs of [999.75, 997, 985, 0]) took.since(beganMs);
-  const table = inside("blob", { took: histogram("took_seconds", "Took.", ["class", "code"]) }, { service: "blob" });
+  const table = insideFacts("blob", { took: histogram("took_seconds", "Took.", ["class", "code"]) }, { service: "blob" });
   const lines = page({ blob: { took: { read: { "2xx": took } } } }, table);
   assert.deepEqual(lines.slice(0, 2), ["# HELP stamp_took_seconds Took.", "# TYPE stamp_took_seconds histogram"]);
   const told = lines.slice(2).map((line) => line.replace('service="blob",class="read",code="2xx"', ""));

@@ -13,7 +13,7 @@ import { isCaller } from "@stamp/wire";
 import { clockSkewMs, toolTokenMsMax } from "../grpc/credentials/secret-credential.ts";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
-import { placed, syncFolder } from "./rotated-files.ts";
+import { placeFile, syncFolder } from "./rotated-files.ts";
 
 /** Most tokens on the list: none is made beyond. */
 const tokensMax = 1_000;
@@ -99,7 +99,7 @@ const idIn = (name: string): string => name.slice(0, name.indexOf("."));
 /** Adds a file that whoever reads the secret may read. A loss of power takes it no more. */
 function added(secretFile: string, name: string, text: string): void {
   const path = join(issuedTokensBeside(secretFile), name);
-  placed(secretFile, text, path, renameSync);
+  placeFile(secretFile, text, path, renameSync);
   syncFolder(path);
 }
 

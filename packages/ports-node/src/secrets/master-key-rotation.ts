@@ -14,7 +14,7 @@ import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { ConfigError } from "../process/config.ts";
 import { linkOf } from "./cluster-secret.ts";
 import { goneText, keyIn, type MasterKeyFiles, masterKeyId, masterKeyIdFile, newMasterKey, noteMasterKeyIds } from "./master-key.ts";
-import { changed, linkIfAbsent, placed, syncFolder } from "./rotated-files.ts";
+import { changed, linkIfAbsent, placeFile, syncFolder } from "./rotated-files.ts";
 
 /** Ids of the keys in the files; undefined where there is none. */
 export interface MasterKeyState {
@@ -37,12 +37,12 @@ export function masterKeyState(files: MasterKeyFiles): MasterKeyState {
 
 /** Does nothing if a next key is there. */
 export function addNextMasterKey(files: MasterKeyFiles): void {
-  written(files.next, () => placed(files.current, newMasterKey(), files.next, linkIfAbsent));
+  written(files.next, () => placeFile(files.current, newMasterKey(), files.next, linkIfAbsent));
 }
 
 export function useNextMasterKey(files: MasterKeyFiles): void {
   written(files.current, () => {
-    placed(files.current, readFileSync(files.current, "utf8"), files.previous, renameSync);
+    placeFile(files.current, readFileSync(files.current, "utf8"), files.previous, renameSync);
     // The name of the previous key is durable before the current one is replaced: rows are sealed by it.
     syncFolder(files.previous);
     renameSync(files.next, files.current);

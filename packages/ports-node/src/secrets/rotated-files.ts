@@ -6,7 +6,7 @@ import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
 
 /** Writes a whole file for the user and the mode that the file `like` has, and puts it at its place with `put`. */
-export function placed(like: string, text: string, path: string, put: (from: string, to: string) => void): void {
+export function placeFile(like: string, text: string, path: string, put: (from: string, to: string) => void): void {
   const made = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.new`;
   const { uid, gid, mode } = statSync(like);
   try {

@@ -14,7 +14,7 @@ import { readFileSync, renameSync, rmSync } from "node:fs";
 import { type ProofId, proofIdOfSecret } from "../grpc/credentials/secret-credential.ts";
 import { ConfigError } from "../process/config.ts";
 import { linkOf, newSecret, type SecretFiles, secretIn } from "./cluster-secret.ts";
-import { changed, linkIfAbsent, placed } from "./rotated-files.ts";
+import { changed, linkIfAbsent, placeFile } from "./rotated-files.ts";
 
 /** Ids of the secrets in the files; undefined where there is none. */
 export interface RotationState {
@@ -41,12 +41,12 @@ export function rotationState(files: SecretFiles): RotationState {
 
 /** Does nothing if a next secret is there. */
 export function addNextSecret(files: SecretFiles): void {
-  written(files.next, () => placed(files.current, newSecret(), files.next, linkIfAbsent));
+  written(files.next, () => placeFile(files.current, newSecret(), files.next, linkIfAbsent));
 }
 
 export function useNextSecret(files: SecretFiles): void {
   written(files.current, () => {
-    placed(files.current, readFileSync(files.current, "utf8"), files.previous, renameSync);
+    placeFile(files.current, readFileSync(files.current, "utf8"), files.previous, renameSync);
     renameSync(files.next, files.current);
   });
 }

@@ -35,7 +35,7 @@ export function checkEqual(actual: unknown, expected: unknown, what: string): vo
 }
 
 /** Returns the error that `work` throws; fails if it does not throw. */
-export async function thrown(work: () => Promise<unknown>, what: string): Promise<unknown> {
+export async function thrownBy(work: () => Promise<unknown>, what: string): Promise<unknown> {
   try {
     await work();
   } catch (error) {
@@ -45,7 +45,7 @@ export async function thrown(work: () => Promise<unknown>, what: string): Promis
 }
 
 export async function thrownFailure(work: () => Promise<unknown>, what: string): Promise<FailureError> {
-  const error = await thrown(work, what);
+  const error = await thrownBy(work, what);
   check(error instanceof FailureError, `${what}: expected a FailureError, got ${String(error)}`);
   return error;
 }

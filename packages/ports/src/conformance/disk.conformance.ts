@@ -3,7 +3,7 @@ import { utf8 } from "@stamp/base";
 import type { Disk, DiskErrorKind } from "../disk.ts";
 import { DiskError } from "../disk.ts";
 import type { RegisterTest } from "./conformance.ts";
-import { check, checkEqual, thrown } from "./conformance.ts";
+import { check, checkEqual, thrownBy } from "./conformance.ts";
 
 export interface DiskUnderTest {
   readonly disk: Disk;
@@ -13,7 +13,7 @@ export interface DiskUnderTest {
 }
 
 async function failsWith(kind: DiskErrorKind, work: () => Promise<unknown>, what: string): Promise<void> {
-  const error = await thrown(work, what);
+  const error = await thrownBy(work, what);
   check(error instanceof DiskError && error.kind === kind, `${what}: expected DiskError ${kind}, got ${String(error)}`);
 }
 

@@ -12,7 +12,7 @@ import { DiskError, type DiskFile } from "../disk.ts";
 import type { World } from "../world.ts";
 import type { BatchMax, KeyRange, KeyValue, KeyValueOperation } from "./key-value.ts";
 import {
-  added,
+  addedToProof,
   decodeMarkFile,
   decodeProof,
   emptySum,
@@ -22,7 +22,7 @@ import {
   entryHash,
   markOffset,
   proofKey,
-  removed,
+  removedFromProof,
   type StoreProof,
   type Sum,
   sameContent,
@@ -202,7 +202,7 @@ async function scan({ digest }: Pick<World, "digest">, store: Pick<KeyValue, "ra
     if (equalBytes(key, proofKey)) proof = value;
     else {
       count += 1;
-      sum = added(sum, entryHash(digest, key, value));
+      sum = addedToProof(sum, entryHash(digest, key, value));
       const seen = look?.(key, value);
       if (seen?.ok === false) throw new LookRefused(seen);
     }
@@ -328,7 +328,7 @@ export class CompleteStore implements KeyValue {
         continue;
       }
       count += 1;
-      sum = added(sum, entryHash(digest, key, value));
+      sum = addedToProof(sum, entryHash(digest, key, value));
       yield entry;
     }
     if (stored === undefined && count === 0) return;
@@ -353,11 +353,11 @@ export class CompleteStore implements KeyValue {
       const value = old[i];
       if (value !== undefined) {
         count -= 1;
-        sum = removed(sum, entryHash(digest, operation.key, value));
+        sum = removedFromProof(sum, entryHash(digest, operation.key, value));
       }
       if (operation.kind === "delete") continue;
       count += 1;
-      sum = added(sum, entryHash(digest, operation.key, operation.value));
+      sum = addedToProof(sum, entryHash(digest, operation.key, operation.value));
     }
     const proof: StoreProof = { lineage: this.#lineage, sequence: before.sequence + 1, count, sum };
     this.#proof = undefined;

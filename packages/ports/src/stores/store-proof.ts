@@ -51,8 +51,13 @@ export function entryHash(digest: Digest, key: Uint8Array, value: Uint8Array): S
   return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];
 }
 
-export const added = (a: Sum, b: Sum): Sum => [(a[0] + b[0]) >>> 0, (a[1] + b[1]) >>> 0, (a[2] + b[2]) >>> 0, (a[3] + b[3]) >>> 0];
-export const removed = (a: Sum, b: Sum): Sum => [(a[0] - b[0]) >>> 0, (a[1] - b[1]) >>> 0, (a[2] - b[2]) >>> 0, (a[3] - b[3]) >>> 0];
+export const addedToProof = (a: Sum, b: Sum): Sum => [(a[0] + b[0]) >>> 0, (a[1] + b[1]) >>> 0, (a[2] + b[2]) >>> 0, (a[3] + b[3]) >>> 0];
+export const removedFromProof = (a: Sum, b: Sum): Sum => [
+  (a[0] - b[0]) >>> 0,
+  (a[1] - b[1]) >>> 0,
+  (a[2] - b[2]) >>> 0,
+  (a[3] - b[3]) >>> 0,
+];
 export const sameContent = (a: Pick<StoreProof, "count" | "sum">, b: Pick<StoreProof, "count" | "sum">): boolean =>
   a.count === b.count && a.sum.every((lane, i) => lane === b.sum[i]);
 

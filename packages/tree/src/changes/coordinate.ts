@@ -1,5 +1,5 @@
 /** The coordinator of an operation, from its beginning at the primary to its end. */
-import type { TreeAddress as Address, Conditions, EntryAddress, Held, TreeOperation as Operation, Participant } from "@stamp/objects";
+import type { TreeAddress as Address, Conditions, EntryAddress, HeldEntry, TreeOperation as Operation, Participant } from "@stamp/objects";
 import { askOne, attemptsMax, type Machine, type MachineContext, once, type Refusal, Refused } from "../machine.ts";
 import { finish, freed } from "../settle.ts";
 
@@ -7,7 +7,7 @@ export interface Change {
   readonly primary: EntryAddress;
   /** Id of what the primary holds before; undefined: nothing. */
   readonly expectedId: string | undefined;
-  readonly next?: Held | undefined;
+  readonly next?: HeldEntry | undefined;
   readonly participants: readonly Participant[];
 }
 

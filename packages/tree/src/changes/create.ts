@@ -1,5 +1,5 @@
 /** Files and directories are made: the node and the beginning at the entry first, then the directory's node is read, then it is decided. */
-import type { Held, HeldKind } from "@stamp/objects";
+import type { HeldEntry, HeldKind } from "@stamp/objects";
 import { askOne, type Machine, type MachineContext, Refused } from "../machine.ts";
 import { placeOf } from "../resolve.ts";
 import { freed, openDirectory } from "../settle.ts";
@@ -15,11 +15,11 @@ export function* create(
   path: readonly string[],
   kind: HeldKind,
   made: { readonly id?: string; readonly given?: Uint8Array | undefined } = {},
-): Machine<Held> {
+): Machine<HeldEntry> {
   const { at, written } = yield* placeOf(context, path);
   const free = yield* freed(context, at);
   if (free?.held) throw new Refused("exists");
-  const held: Held = { kind, id: made.id ?? context.newId(), name: written };
+  const held: HeldEntry = { kind, id: made.id ?? context.newId(), name: written };
   const node = { kind, id: held.id } as const;
   yield* askOne({ kind: "make", at: node, given: made.given });
   const looksLater = context.rules.on("treeWriteBeforeLook");

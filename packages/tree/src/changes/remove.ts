@@ -1,5 +1,5 @@
 /** Files and directories are removed. The entry is the primary. */
-import type { Conditions, EntryAddress, Held, TreeOperation as Operation, StepAnswer } from "@stamp/objects";
+import type { Conditions, EntryAddress, HeldEntry, TreeOperation as Operation, StepAnswer } from "@stamp/objects";
 import { askOne, type Machine, type MachineContext, mustBeAdmitted, Refused } from "../machine.ts";
 import { placeOf } from "../resolve.ts";
 import { freed } from "../settle.ts";
@@ -12,7 +12,7 @@ export interface RemoveOptions {
   readonly conditions?: Conditions | undefined;
 }
 
-export function* remove(context: MachineContext, path: readonly string[], options: RemoveOptions): Machine<Held> {
+export function* remove(context: MachineContext, path: readonly string[], options: RemoveOptions): Machine<HeldEntry> {
   const { at } = yield* placeOf(context, path);
   const held = (yield* freed(context, at))?.held;
   if (!held) throw new Refused("notFound");
@@ -35,7 +35,7 @@ export function* removeKnown(context: MachineContext, at: EntryAddress, id: stri
 export function* removeHeld(
   context: MachineContext,
   at: EntryAddress,
-  held: Held,
+  held: HeldEntry,
   { recursive, conditions }: Pick<RemoveOptions, "recursive" | "conditions">,
 ): Machine<void> {
   const node = { kind: held.kind, id: held.id } as const;
@@ -50,7 +50,7 @@ export function* removeHeld(
 export function* markRemoved(
   context: MachineContext,
   primary: EntryAddress,
-  held: Held,
+  held: HeldEntry,
   operation: Operation,
   { recursive, conditions, overLease }: Pick<RemoveOptions, "recursive" | "conditions"> & { readonly overLease?: boolean },
 ): Machine<void> {

@@ -1,5 +1,12 @@
 /** Renames, of files and directories of any size. The target's entry is the primary. */
-import { addressText, type Conditions, type Held, type HeldKind, type TreeOperation as Operation, type Participant } from "@stamp/objects";
+import {
+  addressText,
+  type Conditions,
+  type HeldEntry,
+  type HeldKind,
+  type TreeOperation as Operation,
+  type Participant,
+} from "@stamp/objects";
 import { type Machine, type MachineContext, mustBeAdmitted, Refused } from "../machine.ts";
 import { type Place, placeOf } from "../resolve.ts";
 import { freed, openDirectory } from "../settle.ts";
@@ -27,8 +34,8 @@ interface Rename {
   readonly toPath: readonly string[];
   readonly from: Place;
   readonly to: Place;
-  readonly moved: Held;
-  readonly replaced: Held | undefined;
+  readonly moved: HeldEntry;
+  readonly replaced: HeldEntry | undefined;
   readonly options: RenameOptions;
 }
 
@@ -37,7 +44,7 @@ export function* rename(
   fromPath: readonly string[],
   toPath: readonly string[],
   options: RenameOptions,
-): Machine<Held> {
+): Machine<HeldEntry> {
   const from = yield* placeOf(context, fromPath);
   const to = yield* placeOf(context, toPath);
   const moved = (yield* freed(context, from.at))?.held;
@@ -51,7 +58,7 @@ export function* rename(
   if (replaced) mustTakeThePlace(moved, replaced, options);
   else mustBeThere(there, options);
   const rename: Rename = { fromPath, toPath, from, to, moved, replaced, options };
-  const next: Held = { ...moved, name: to.written };
+  const next: HeldEntry = { ...moved, name: to.written };
   const participants = inPlace ? conditionsOn(rename) : participantsOf(rename);
   yield* coordinate(context, { primary: to.at, expectedId: there?.id, next, participants }, (operation) =>
     inPlace ? markMoved(context, rename, operation) : prepare(context, rename, operation),
@@ -59,7 +66,7 @@ export function* rename(
   return next;
 }
 
-function mustTakeThePlace(moved: Held, replaced: Held, { replaces, meetsDirectory }: RenameOptions): void {
+function mustTakeThePlace(moved: HeldEntry, replaced: HeldEntry, { replaces, meetsDirectory }: RenameOptions): void {
   if (meetsDirectory === false && replaced.kind === "directory") throw new Refused("changed");
   if (!replaces) throw new Refused("exists");
   if (moved.kind === replaced.kind) return;
@@ -67,7 +74,7 @@ function mustTakeThePlace(moved: Held, replaced: Held, { replaces, meetsDirector
 }
 
 /** Conditions that only something at the target can fulfil. */
-function mustBeThere(there: Held | undefined, { targetConditions: { ifMatch, leaseId } = {} }: RenameOptions): void {
+function mustBeThere(there: HeldEntry | undefined, { targetConditions: { ifMatch, leaseId } = {} }: RenameOptions): void {
   if (there) return;
   if (ifMatch !== undefined) throw new Refused("conditionNotMet", "ConditionNotMet");
   if (leaseId !== undefined) throw new Refused("conditionNotMet", "LeaseNotPresentWithBlobOperation");

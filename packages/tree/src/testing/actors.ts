@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { Prng, type Rules } from "@stamp/base";
-import { decodeTreeRow, type Held, type Step } from "@stamp/objects";
+import { decodeTreeRow, type HeldEntry, type Step } from "@stamp/objects";
 import { create } from "../changes/create.ts";
 import { remove } from "../changes/remove.ts";
 import { rename } from "../changes/rename.ts";
@@ -29,7 +29,7 @@ interface Actor {
   readonly slot?: string;
   readonly seen: Set<string>;
   /** Entries that a list must tell of, for nothing has changed on the way to them since it began. */
-  stayed: Map<string, Held>;
+  stayed: Map<string, HeldEntry>;
 }
 
 const names = ["a", "b"];
@@ -99,7 +99,7 @@ export class Actors {
   }
 
   *#listAll(context: MachineContext): Machine<unknown> {
-    const entries: Held[] = [];
+    const entries: HeldEntry[] = [];
     let page: ListPage = yield* list(context, [], { recursive: true, entriesMax: 1 });
     for (let pages = 0; ; pages++) {
       entries.push(...page.entries.map(({ held }) => held));
@@ -216,10 +216,10 @@ export class Actors {
   #judge(actor: Actor, result: Result<unknown>): void {
     const tell = `${actor.what} answers ${JSON.stringify(result)}`;
     if (actor.slot !== undefined) {
-      if (result.ok) assert.ok(actor.seen.has((result.value as Held | undefined)?.id ?? ""), `${tell}, of ${[...actor.seen]}`);
+      if (result.ok) assert.ok(actor.seen.has((result.value as HeldEntry | undefined)?.id ?? ""), `${tell}, of ${[...actor.seen]}`);
       return;
     }
-    if (actor.what === "list" && result.ok) this.#judgeList(tell, actor, result.value as Held[]);
+    if (actor.what === "list" && result.ok) this.#judgeList(tell, actor, result.value as HeldEntry[]);
     if (!/^(create|rename|remove)/.test(actor.what)) return;
     const [, from, to] = actor.what.split(" ");
     if (result.ok && actor.what.startsWith("rename") && from === to) return;
@@ -227,7 +227,7 @@ export class Actors {
     else if (result.refusal !== "unknown") assert.equal(actor.changes, 0, tell);
   }
 
-  #judgeList(tell: string, actor: Actor, entries: readonly Held[]): void {
+  #judgeList(tell: string, actor: Actor, entries: readonly HeldEntry[]): void {
     const told = entries.map(({ id }) => id);
     // Walks along entries that all stayed since the list began.
     const open = [rootId];

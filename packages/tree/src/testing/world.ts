@@ -4,7 +4,7 @@ import { allRules, compareBytes, type Rules, toHex } from "@stamp/base";
 import {
   type TreeAddress as Address,
   decodeTreeRow,
-  type Held,
+  type HeldEntry,
   type Plan,
   planOfStep,
   type ReadAnswer,
@@ -22,7 +22,7 @@ export const testTree: TreeName = { account: "a", filesystem: "fs", incarnation:
 export const rootId = "root";
 
 /** An entry that can be reached: directory and name, as one text. */
-export type Shown = ReadonlyMap<string, Held>;
+export type Shown = ReadonlyMap<string, HeldEntry>;
 export const slotOf = (directory: string, name: string): string => `${directory}/${name}`;
 
 export class World {
@@ -95,7 +95,7 @@ export class World {
   }
 
   /** Returns what the entry shows now, by everything that is known. */
-  shownAt(directory: string, name: string): Held | undefined {
+  shownAt(directory: string, name: string): HeldEntry | undefined {
     const row = this.row({ kind: "entry", directory, name });
     if (row?.decided) return row.decided.next;
     return row?.mark && this.row(row.mark.primary)?.decided?.id === row.mark.operation ? undefined : row?.held;
@@ -109,7 +109,7 @@ export class World {
   shown(): Shown {
     const pages = this.pageRowsMax;
     this.pageRowsMax = Number.POSITIVE_INFINITY;
-    const found = new Map<string, Held>();
+    const found = new Map<string, HeldEntry>();
     const ids = new Set<string>([rootId]);
     const open = [rootId];
     for (let directory = open.pop(); directory !== undefined; directory = open.pop()) {

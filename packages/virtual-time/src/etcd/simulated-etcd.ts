@@ -17,7 +17,7 @@ export interface EtcdHabits {
   readonly leaderChange: number;
 }
 
-export const calm: EtcdHabits = { answerLost: 0, applyLate: 0, leaderChange: 0 };
+export const calmEtcd: EtcdHabits = { answerLost: 0, applyLate: 0, leaderChange: 0 };
 
 const tickMs = 100;
 const leaderLookEveryMs = 500;
@@ -42,7 +42,7 @@ export class SimulatedEtcd implements Role {
     this.#listen = options.listen;
     this.state = options.state;
     this.#prng = options.prng;
-    this.#habits = options.habits ?? (() => calm);
+    this.#habits = options.habits ?? (() => calmEtcd);
   }
 
   get address(): string {

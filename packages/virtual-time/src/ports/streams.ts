@@ -11,7 +11,7 @@ import type { Method } from "./network.ts";
 import { methodKey } from "./network.ts";
 import { ServerCall } from "./server-call.ts";
 import type { SimTransport } from "./transport.ts";
-import { lost, neverSent } from "./unary.ts";
+import { lostAnswer, neverSent } from "./unary.ts";
 
 const windowMessages = 4;
 
@@ -179,7 +179,7 @@ class StreamCall {
   }
 
   lost(sent: boolean): void {
-    this.#finish(sent ? lost(this.#key, this.#address) : neverSent(this.#key, this.#address));
+    this.#finish(sent ? lostAnswer(this.#key, this.#address) : neverSent(this.#key, this.#address));
   }
 
   #giveUp(code: "deadlineExceeded" | "cancelled", reason: "timeout" | "cancelled"): void {

@@ -47,7 +47,7 @@ export function callUnary(
     };
     const call = {
       id: transport.nextCall(),
-      lost: (sent: boolean) => settle(sent ? lost(key, address) : neverSent(key, address)),
+      lost: (sent: boolean) => settle(sent ? lostAnswer(key, address) : neverSent(key, address)),
     };
     const giveUp = (code: "deadlineExceeded" | "cancelled", reason: "timeout" | "cancelled"): void => {
       if (!open) return;
@@ -79,7 +79,7 @@ export function callUnary(
   });
 }
 
-export const lost = (key: string, address: Address): Outcome<never> =>
+export const lostAnswer = (key: string, address: Address): Outcome<never> =>
   unknownOutcome("unavailable", "connectionLost", `${key}: connection to ${address} lost`);
 
 export const neverSent = (key: string, address: Address): Outcome<never> =>

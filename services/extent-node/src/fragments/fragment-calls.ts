@@ -5,7 +5,7 @@ import type { CallContext } from "@stamp/ports";
 import { type DeleteFragmentRequest, fromWire, type ListFragmentsRequest, type ReadFragmentRequest, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import { admit } from "./fragment-requests.ts";
+import { admitRequest } from "./fragment-requests.ts";
 
 const readBytesMax = 4 * 1024 * 1024;
 const listMax = 1_000;
@@ -36,7 +36,7 @@ export async function deleteFragment(node: Node, request: DeleteFragmentRequest)
   const { smTerm, diskId } = request;
   const id = extentId(fromWire(request.extentId));
   const version = fromWire(request.fragmentVersion);
-  const admitted = await admit(node, { smTerm, diskId });
+  const admitted = await admitRequest(node, { smTerm, diskId });
   if (!admitted.ok) return admitted;
   const { creation } = request;
   await node.fragments.remove(id, version, creation === undefined ? undefined : fromWire(creation));

@@ -81,7 +81,7 @@ interface Admitting {
 }
 
 /** Admits a request for this stamp and disk, under an obeyed term. Resolves when a raised term is durable. */
-export async function admit(
+export async function admitRequest(
   node: Admitting,
   request: { readonly smTerm: bigint; readonly stampId?: string; readonly diskId?: string },
 ): Promise<Outcome<void>> {

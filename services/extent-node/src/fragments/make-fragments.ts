@@ -12,7 +12,7 @@ import { findOf } from "../creations.ts";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
-import { admit, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
+import { admitRequest, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, stripeBytes } from "./fragment-sources.ts";
 import { writeFragment } from "./write-fragment.ts";
 
@@ -30,7 +30,7 @@ export async function makeFragments(node: Node, request: MakeFragmentsRequest): 
       "badRequest",
       `${coded.profile.name} has ${coded.profile.fragments} fragments, not ${targets.length}`,
     );
-  const admitted = await admit(node, request);
+  const admitted = await admitRequest(node, request);
   if (!admitted.ok) return admitted;
   const extent = findOf(node, id, { creation: toWire(creation) });
   if (extent === undefined) return unknownExtent(id);

@@ -5,7 +5,7 @@ import { type RepairFragmentRequest, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
 import { otherThan, type WantedFragment } from "./fragment-files.ts";
-import { admit, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName, wantedOf } from "./fragment-requests.ts";
+import { admitRequest, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName, wantedOf } from "./fragment-requests.ts";
 import { FragmentSources, PacedSteps, stripeBytes } from "./fragment-sources.ts";
 
 type Repaired = { readonly bytesRead: bigint };
@@ -16,7 +16,7 @@ export async function repairFragment(node: Node, request: RepairFragmentRequest)
   const sources = fragmentsOf(coded, request.sources);
   if (target === undefined) return refused("invalidArgument", "badRequest", "no fragment is named");
   const { smTerm, stampId } = request;
-  const admitted = await admit(node, { smTerm, stampId, diskId: target.diskId });
+  const admitted = await admitRequest(node, { smTerm, stampId, diskId: target.diskId });
   if (!admitted.ok) return admitted;
   return node.fragmentJobs.run(jobName("repair", coded, [target]), () => repair(node, coded, target, sources));
 }

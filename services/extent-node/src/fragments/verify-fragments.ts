@@ -9,7 +9,7 @@ import { type CodingPlan, encodePlan, Kernel, repairPlan } from "@stamp/erasure"
 import { isContentOf } from "@stamp/extent";
 import type { VerifyFragmentsRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
-import { admit, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
+import { admitRequest, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
 
 type Verified = { readonly fragmentChecksums: number[] };
@@ -25,7 +25,7 @@ export async function verifyFragments(node: Node, request: VerifyFragmentsReques
   const lost = repairPlan(profile, missing, given);
   if (lost === undefined)
     return refused("invalidArgument", "badRequest", `${fragments.length} fragments do not determine an extent of ${profile.name}`);
-  const admitted = await admit(node, { smTerm: request.smTerm });
+  const admitted = await admitRequest(node, { smTerm: request.smTerm });
   if (!admitted.ok) return admitted;
   return node.fragmentJobs.run(jobName("verify", coded, fragments), () => verify(node, coded, fragments, lost));
 }

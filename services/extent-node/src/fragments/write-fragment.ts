@@ -2,7 +2,7 @@
 import { extentVersion, type Outcome, ok, refused } from "@stamp/base";
 import { fromWire, type WriteFragmentRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
-import { admit, codedOf } from "./fragment-requests.ts";
+import { admitRequest, codedOf } from "./fragment-requests.ts";
 import type { FragmentWriter } from "./fragment-writer.ts";
 
 const pieceBytesMax = 1024 * 1024;
@@ -14,7 +14,7 @@ export async function writeFragment(node: Node, request: WriteFragmentRequest): 
   const at = fromWire(request.offsetBytes);
   if (index >= profile.fragments || payload.length > pieceBytesMax)
     return refused("invalidArgument", "badRequest", `${payload.length} bytes of fragment ${index} of ${profile.name}`);
-  const admitted = await admit(node, request);
+  const admitted = await admitRequest(node, request);
   if (!admitted.ok) return admitted;
   if (node.world.digest.crc32c(payload) !== payloadChecksum)
     return refused("dataLoss", "damaged", `a piece of fragment ${index} of extent ${spec.extentId} is not what was sent`);

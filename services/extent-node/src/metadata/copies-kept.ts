@@ -36,7 +36,7 @@ export function whyNotKept(
 }
 
 /** Returns the names of those that stay. Ages are counted from the newest, not from this machine's clock. */
-export function staying(kept: readonly KeptCopy[]): Set<string> {
+export function copiesThatStay(kept: readonly KeptCopy[]): Set<string> {
   const newest = newestOf(kept);
   if (newest === undefined) return new Set();
   const lineages = new Map<string, KeptCopy[]>();

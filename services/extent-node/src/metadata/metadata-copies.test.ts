@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verifySnapshot } from "@stamp/metadata-store";
 import { Cluster } from "../testing/harness.ts";
-import { type KeptCopy, staying, whyNotKept } from "./copies-kept.ts";
+import { copiesThatStay, type KeptCopy, whyNotKept } from "./copies-kept.ts";
 import { metadataCopiesFolder } from "./metadata-copies.ts";
 
 const nameOf = (version: number): string => `${String(version).padStart(16, "0")}.snapshot`;
@@ -97,7 +97,7 @@ test("metadata copies: beside the newest two there is always one of the last two
   const minutes = 60_000;
   for (let version = 1; version <= 6 * 24 * 60; version++) {
     kept.push({ name: String(version), version, takenAtMs: version * minutes, lineage: "a" });
-    const stay = staying(kept);
+    const stay = copiesThatStay(kept);
     kept = kept.filter(({ name }) => stay.has(name));
     const ages = kept.map((copy) => (version - copy.version) / 60);
     assert.ok(kept.length <= 6, `${kept.length} at ${version}`);
@@ -118,8 +118,8 @@ test("metadata copies: beside the newest two there is always one of the last two
 test("metadata copies: a restored store leaves the newest of those before it; a copy of format 1 belongs to what follows", () => {
   const copy = (version: number, lineage: string): KeptCopy => ({ name: String(version), version, takenAtMs: version, lineage });
   const kept = [copy(1, "a"), copy(2, "a"), copy(3, "a"), copy(1_000, "b"), copy(1_001, "b"), copy(2_000, "c")];
-  assert.deepEqual([...staying(kept)].sort(), ["1001", "2000", "3"]);
-  assert.deepEqual([...staying([copy(1, ""), copy(2, ""), copy(3, ""), copy(4, "a")])].sort(), ["1", "3", "4"]);
+  assert.deepEqual([...copiesThatStay(kept)].sort(), ["1001", "2000", "3"]);
+  assert.deepEqual([...copiesThatStay([copy(1, ""), copy(2, ""), copy(3, ""), copy(4, "a")])].sort(), ["1", "3", "4"]);
   const from = { stampId: "s", lineage: "b", version: 1_000 };
   assert.equal(whyNotKept(from, "s", [copy(3, "a")]), undefined);
   assert.match(whyNotKept({ ...from, version: 2 }, "s", [copy(3, "a")]) ?? "", /put back or lost something/);

@@ -8,7 +8,7 @@
  */
 import { MetadataClient, openSnapshot, type SeededChecksum, verifySnapshot } from "@stamp/metadata-store";
 import { type DiskFile, jittered, sleep, type World } from "@stamp/ports";
-import { type KeptCopy, staying, whyNotKept } from "./copies-kept.ts";
+import { copiesThatStay, type KeptCopy, whyNotKept } from "./copies-kept.ts";
 
 export const metadataCopiesFolder = "metadata-copies";
 const incoming = `${metadataCopiesFolder}/incoming`;
@@ -171,7 +171,7 @@ export class MetadataCopies {
     await disk.syncFolder(metadataCopiesFolder);
     this.#newest = { name, version, takenAtMs, lineage };
     const all = [...kept.filter((each) => each.name !== name), this.#newest];
-    const stay = staying(all);
+    const stay = copiesThatStay(all);
     this.#kept = stay.size;
     for (const each of all) if (!stay.has(each.name)) await disk.remove(`${metadataCopiesFolder}/${each.name}`);
     return undefined;

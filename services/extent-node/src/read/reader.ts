@@ -107,7 +107,7 @@ function headerOf(node: Node, extent: LocalExtent, offsetBytes: number, bytes: U
 
 const clientIo = (context: CallContext): Io => ({ class: "read", deadlineMs: context.deadlineMs, caller: context });
 
-export async function read(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
+export async function readExtent(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const arrivedMs = node.world.clock.monotonicMs();
   const id = fromWire(request.extentId);
   const offsetBytes = fromWire(request.offsetBytes);

@@ -12,8 +12,8 @@ import {
   encodeScrubState,
   endScrubPass,
   type FragmentName,
+  noteScrubbed,
   type ScrubState,
-  scrubbed,
   scrubOrder,
 } from "@stamp/extent";
 import { DiskError, jittered, sleep } from "@stamp/ports";
@@ -129,11 +129,11 @@ export class Scrubber {
     const { extentId: id } = extent.replica;
     const state = this.#state as ScrubState;
     if (verified?.kind !== "bad") {
-      this.#state = scrubbed(state, id, verified?.bytes ?? 0, undefined);
+      this.#state = noteScrubbed(state, id, verified?.bytes ?? 0, undefined);
       return;
     }
     const why = `at ${verified.offsetBytes}: ${verified.why}`;
-    this.#state = scrubbed(state, id, 0, { extentId: id, atMs: world.clock.wallMs(), why });
+    this.#state = noteScrubbed(state, id, 0, { extentId: id, atMs: world.clock.wallMs(), why });
     await this.#node.markDamaged(extent, `found by scrub ${why}`);
     await this.#save(true);
   }
@@ -152,7 +152,7 @@ export class Scrubber {
     }
     if (this.#stop.signal.aborted || verified === undefined) return;
     const bad = verified.kind === "bad" ? { extentId: id, atMs: world.clock.wallMs(), why: verified.why } : undefined;
-    this.#state = scrubbed(this.#state as ScrubState, id, verified.kind === "intact" ? verified.bytes : 0, bad);
+    this.#state = noteScrubbed(this.#state as ScrubState, id, verified.kind === "intact" ? verified.bytes : 0, bad);
     if (bad !== undefined) await this.#save(true);
   }
 

@@ -14,7 +14,7 @@ import { parseRfc1123, type RestError, restError, type ServiceName, serviceStati
 import { type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { type Clock, type HttpResponse, sleep } from "@stamp/ports";
 import { type Answer, respond } from "../http/exchange.ts";
-import { busy } from "../objects/failures.ts";
+import { busyError } from "../objects/failures.ts";
 import { cutAfter, dropBody, isCutBy } from "./cut-answer.ts";
 import { delayMaxMs, type FaultName, type FaultRule, parseFaultRule } from "./fault-rule.ts";
 
@@ -242,7 +242,7 @@ const isOpen = (held: Held, nowMs: number): boolean => !isOver(held, nowMs) && n
 
 /** Returns the answer of a busy front-end, with the Retry-After of the rule. */
 function busyBy({ id, retryAfterSeconds = 1 }: FaultRuleState["rule"], text: string): RestError {
-  return { ...busy(`${text} (fault rule ${id})`), headers: { "Retry-After": String(retryAfterSeconds) } };
+  return { ...busyError(`${text} (fault rule ${id})`), headers: { "Retry-After": String(retryAfterSeconds) } };
 }
 
 function internal({ id }: FaultRuleState["rule"], done: string): RestError {

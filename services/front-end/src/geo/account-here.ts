@@ -17,7 +17,7 @@
 import { type RestError, refuseSecondary, refuseWriteAtSecondary } from "@stamp/azure-rest";
 import type { AccountRole } from "@stamp/geo";
 import type { Accounts } from "../accounts/accounts.ts";
-import { busy, restErrorOf } from "../objects/failures.ts";
+import { busyError, restErrorOf } from "../objects/failures.ts";
 import type { CallLimits } from "../routing/router.ts";
 
 /** Name by which a request calls an account. */
@@ -46,12 +46,12 @@ export function refuseOperation(
   copyServes = true,
 ): RestError | undefined {
   if (role?.role === "secondary" && !copyServes)
-    return busy(
+    return busyError(
       "The secondary location has not heard of the primary for too long to know that the account's keys and settings are in force.",
     );
-  if (endpoint.secondary && writes(operation)) return refuseWriteAtSecondary().error;
+  if (endpoint.secondary && changesSomething(operation)) return refuseWriteAtSecondary().error;
   if (role?.role === "unseeded" && !operation.endsWith("ServiceStats")) return filling();
-  return role?.role === "drained" && writes(operation) ? moving() : undefined;
+  return role?.role === "drained" && changesSomething(operation) ? moving() : undefined;
 }
 
 /**
@@ -60,13 +60,13 @@ export function refuseOperation(
  */
 export async function unacknowledged(accounts: Accounts, account: string, limits: CallLimits): Promise<RestError | undefined> {
   const known = accounts.roleKnown(account) ?? (await accounts.roleNow(account, limits));
-  if (known === undefined) return busy("The account was not read in time.");
+  if (known === undefined) return busyError("The account was not read in time.");
   if (!known.ok) return restErrorOf(known.failure);
   return known.value === undefined || known.value.role === "primary" ? undefined : moving();
 }
 
 /** True for an operation that changes something; `operation` is a name of the REST reference. */
-export function writes(operation: string): boolean {
+export function changesSomething(operation: string): boolean {
   const known = byName.get(operation);
   if (known !== undefined) return known;
   // Messages are hidden by it. A delegation key is made of a secret that is checked where it is written.
@@ -77,9 +77,9 @@ export function writes(operation: string): boolean {
 
 const byName = new Map<string, boolean>();
 
-const filling = (): RestError => busy("The secondary location is still filled from the primary.");
+const filling = (): RestError => busyError("The secondary location is still filled from the primary.");
 
-const moving = (): RestError => busy("The account is being moved to its other stamp. Writes are refused until that is done.");
+const moving = (): RestError => busyError("The account is being moved to its other stamp. Writes are refused until that is done.");
 
 const elsewhere = ({ peer }: Pick<AccountRole, "peer"> = {}): RestError =>
-  busy(`The account is served by another stamp under this name${peer === undefined ? "" : `: ${peer}`}.`);
+  busyError(`The account is served by another stamp under this name${peer === undefined ? "" : `: ${peer}`}.`);

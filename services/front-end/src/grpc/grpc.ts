@@ -13,7 +13,7 @@ import { fromWire } from "@stamp/wire";
 import { checkToken } from "../accounts/account-token.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import { underKey } from "../accounts/content-key.ts";
-import { refuseAt, refuseOperation, unacknowledged, writes } from "../geo/account-here.ts";
+import { changesSomething, refuseAt, refuseOperation, unacknowledged } from "../geo/account-here.ts";
 import { endOf, type LocatedBlob, type Objects } from "../objects/objects.ts";
 import { checkLiteralName } from "../objects/older-names.ts";
 import type { CallLimits } from "../routing/router.ts";
@@ -56,7 +56,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const policy = await allowed(parts, request.account, operation, context, limits);
       if (!policy.ok) return policy;
       const done = await work(request, { ...limits, policy: policy.value });
-      const lost = done.ok && writes(operation) ? await unacknowledged(parts.accounts, request.account, limits) : undefined;
+      const lost = done.ok && changesSomething(operation) ? await unacknowledged(parts.accounts, request.account, limits) : undefined;
       return lost ? unknownOutcome("unavailable", "conflict", lost.message, { "x-ms-error-code": lost.code }) : outcomeOf(done);
     };
   };

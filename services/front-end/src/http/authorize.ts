@@ -4,7 +4,7 @@
  */
 import {
   type BearerRole,
-  behaves,
+  behavesAs,
   canonicalId,
   checkSasOperation,
   checkSasSignature,
@@ -110,7 +110,7 @@ async function askerOf(judges: Judges, account: AccountKeys, request: ToAuthoriz
     return hasSas(request.target.query) ? bySas(judges, account, request, bearer, limits) : parsed({ by: "anonymous" });
   }
   if (bearer !== undefined) {
-    if (!behaves(request.version, "bearer")) {
+    if (!behavesAs(request.version, "bearer")) {
       return rejected("AuthenticationFailed", {
         AuthenticationErrorDetail: "Authentication scheme Bearer is not supported in this version.",
       });

@@ -4,7 +4,7 @@ import { clientAddress, type Outcome, ok } from "@stamp/base";
 import type { Digest } from "@stamp/ports";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../content/content-digests.ts";
 import { CountedBuffer } from "../content/counted-buffer.ts";
-import { busy, restErrorOf } from "../objects/failures.ts";
+import { busyError, restErrorOf } from "../objects/failures.ts";
 import type { Exchange } from "./exchange.ts";
 
 export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<number> {
@@ -75,7 +75,7 @@ async function appendLater(held: CountedBuffer, chunk: Uint8Array, lengthBytes: 
   return room.ok ? held.append(chunk) : room;
 }
 
-const tooSlow: Parsed<never> = { ok: false, error: busy("The body came too slowly while others waited.") };
+const tooSlow: Parsed<never> = { ok: false, error: busyError("The body came too slowly while others waited.") };
 const wrongLength: Parsed<never> = rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
 
 /** Reads a whole body of at most this many bytes. */

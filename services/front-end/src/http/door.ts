@@ -38,8 +38,8 @@ import { policyOf } from "../accounts/blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { DoorGate } from "../door-gate.ts";
 import type { FaultRules } from "../faults/fault-rules.ts";
-import { refuseAt, refuseOperation, unacknowledged, writes } from "../geo/account-here.ts";
-import { busy, restErrorOf } from "../objects/failures.ts";
+import { changesSomething, refuseAt, refuseOperation, unacknowledged } from "../geo/account-here.ts";
+import { busyError, restErrorOf } from "../objects/failures.ts";
 import type { Objects } from "../objects/objects.ts";
 import { takesWellKnownKey, type WellKnownKeyRules } from "../peers/well-known-key.ts";
 import type { CallLimits } from "../routing/router.ts";
@@ -50,7 +50,7 @@ import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
 import { innerRequest, type OuterRequest } from "./inner-request.ts";
 import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
-import { over, type RequestTrace, type Seen } from "./request-trace.ts";
+import { type RequestTrace, runLeave, type SeenRequest } from "./request-trace.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
 import { RequestVersions } from "./versions.ts";
 
@@ -146,11 +146,11 @@ export class HttpDoor {
     const { world, service } = this.#parts;
     const parent = traceparentOf(request.headers.traceparent);
     const span = world.tracer?.begin(`${service.name} request`, parent, { "http.request.method": request.method });
-    const seen: Seen = { ...this.#seen(span?.traceparent), span };
+    const seen: SeenRequest = { ...this.#seen(span?.traceparent), span };
     this.counters.requests++;
     if (this.counters.inProgress >= this.#parts.config.requestsMax) {
       this.counters.refusedBusy++;
-      return this.#finish(request, seen, { ok: false, error: busy("Too many requests are in progress in this front-end.") });
+      return this.#finish(request, seen, { ok: false, error: busyError("Too many requests are in progress in this front-end.") });
     }
     this.counters.inProgress++;
     seen.leave.push(() => this.counters.inProgress--);
@@ -162,7 +162,7 @@ export class HttpDoor {
   }
 
   /** Serves a request; `gated`: it came by itself, and not inside of another one. */
-  async #serve(request: HttpRequest, seen: Seen, outer?: OuterRequest, gated = false): Promise<Answer> {
+  async #serve(request: HttpRequest, seen: SeenRequest, outer?: OuterRequest, gated = false): Promise<Answer> {
     const elsewhere = outer ? undefined : this.#ofOtherService(request);
     if (elsewhere) return { ok: false, error: elsewhere };
     if (request.method === "OPTIONS" && !outer) return this.#preflight(request, seen);
@@ -183,10 +183,10 @@ export class HttpDoor {
   }
 
   /** Serves an operation; `gated`: facts of a request that came by itself. */
-  async #served(operation: RecognizedOperation, exchange: Exchange, gated: Seen | undefined): Promise<Answer> {
+  async #served(operation: RecognizedOperation, exchange: Exchange, gated: SeenRequest | undefined): Promise<Answer> {
     const { request, target, access } = exchange;
     const served = await operation.serve(exchange);
-    if (served.ok && writes(operation.name)) {
+    if (served.ok && changesSomething(operation.name)) {
       const error = await unacknowledged(this.#parts.accounts, target.account, exchange.limits());
       if (error) return { ok: false, error };
     }
@@ -206,7 +206,7 @@ export class HttpDoor {
   }
 
   /** Counts an answer that was made whole (a list, a query) in the budget of downloads until it was sent. */
-  async #counted(request: HttpRequest, account: string, response: HttpResponse, seen: Seen): Promise<Answer> {
+  async #counted(request: HttpRequest, account: string, response: HttpResponse, seen: SeenRequest): Promise<Answer> {
     const { body, headers } = response;
     if (!(body instanceof Uint8Array) || body.length < countedAnswerBytesMin) return parsed(response);
     const share = this.#parts.objects.parts.downloads.of({ account, address: request.remoteAddress }, request.signal);
@@ -217,7 +217,7 @@ export class HttpDoor {
   }
 
   /** Waits for a turn among all accounts before the body is read, or refuses. */
-  async #enter(account: string, address: string, seen: Seen): Promise<Extract<Answer, { ok: false }> | undefined> {
+  async #enter(account: string, address: string, seen: SeenRequest): Promise<Extract<Answer, { ok: false }> | undefined> {
     const { gate } = this.#parts;
     const entering = gate.enter(account, address);
     const refusal = entering instanceof Promise ? await entering : entering;
@@ -228,7 +228,7 @@ export class HttpDoor {
     this.counters.refusedBusy++;
     return {
       ok: false,
-      error: busy("This front-end has more to do than it can, and much of it is of this account.", refusal.retryAfterMs),
+      error: busyError("This front-end has more to do than it can, and much of it is of this account.", refusal.retryAfterMs),
     };
   }
 
@@ -242,7 +242,7 @@ export class HttpDoor {
   }
 
   /** `traceparent`: span above all that is done for the request. */
-  #seen(traceparent?: string): Seen {
+  #seen(traceparent?: string): SeenRequest {
     const { clock, random } = this.#parts.world;
     const requestId = uuid(random);
     const cause = { "request-id": requestId, ...(traceparent && { traceparent }) };
@@ -251,7 +251,7 @@ export class HttpDoor {
   }
 
   /** Finds the account of the request, with its properties. */
-  async #accountOf(target: Target, limits: CallLimits, seen: Seen) {
+  async #accountOf(target: Target, limits: CallLimits, seen: SeenRequest) {
     seen.account = target.account;
     const account = await findAccount(this.#parts.accounts, target, limits);
     if (!account.ok) return account;
@@ -264,7 +264,7 @@ export class HttpDoor {
 
   async #admit(
     request: HttpRequest,
-    seen: Seen,
+    seen: SeenRequest,
     outer?: OuterRequest,
   ): Promise<Parsed<{ readonly operation: RecognizedOperation; readonly exchange: Exchange }>> {
     const { headers, method } = request;
@@ -331,13 +331,13 @@ export class HttpDoor {
     return parsed({ operation: operation.value, exchange });
   }
 
-  #limits({ signal }: HttpRequest, timeoutMs: number | undefined, { cause }: Seen): () => CallLimits {
+  #limits({ signal }: HttpRequest, timeoutMs: number | undefined, { cause }: SeenRequest): () => CallLimits {
     const { world, config } = this.#parts;
     return () => ({ deadlineMs: world.clock.monotonicMs() + (timeoutMs ?? config.requestTimeoutMs), signal, cause });
   }
 
   /** Answers a CORS preflight, which needs no authorization. */
-  async #preflight(request: HttpRequest, seen: Seen): Promise<Answer> {
+  async #preflight(request: HttpRequest, seen: SeenRequest): Promise<Answer> {
     const { headers } = request;
     const target = parseTarget(request.target, headers.host ?? "", this.#parts.service);
     if (!target.ok) return target;
@@ -352,7 +352,7 @@ export class HttpDoor {
     return allowed.ok ? respond(200, allowed.value) : allowed;
   }
 
-  #unexpected(request: HttpRequest, seen: Seen, error: unknown): RestError {
+  #unexpected(request: HttpRequest, seen: SeenRequest, error: unknown): RestError {
     // Bodies throw when the client went away or did not send what it announced: nothing was made of it.
     if (error instanceof FailureError) {
       if (error.failure.details?.slow === "client") {
@@ -366,7 +366,7 @@ export class HttpDoor {
     return restError("InternalError");
   }
 
-  #finish(request: HttpRequest, seen: Seen, answer: Answer): HttpResponse {
+  #finish(request: HttpRequest, seen: SeenRequest, answer: Answer): HttpResponse {
     const { clock } = this.#parts.world;
     const nowMs = clock.wallMs();
     const common: Record<string, string> = {
@@ -416,10 +416,10 @@ export class HttpDoor {
       ...(endsConnection === undefined ? {} : { endsConnection }),
     };
     if (body === undefined || body instanceof Uint8Array) {
-      over(seen);
+      runLeave(seen);
       return body === undefined ? head : { ...head, body, sent };
     }
-    return { ...head, body: new CountedBody(body, () => over(seen)), sent };
+    return { ...head, body: new CountedBody(body, () => runLeave(seen)), sent };
   }
 
   #took(operation: string | undefined, status: number): Histogram {
@@ -433,7 +433,7 @@ export class HttpDoor {
     return held;
   }
 
-  #errorResponse(request: HttpRequest, seen: Seen, error: RestError, nowMs: number): HttpResponse {
+  #errorResponse(request: HttpRequest, seen: SeenRequest, error: RestError, nowMs: number): HttpResponse {
     const headers = { ...error.headers, "x-ms-error-code": error.code };
     const reason = this.#parts.service.reasonPhrase?.(error);
     const head = { status: error.status, ...(reason === undefined ? {} : { reason }) };

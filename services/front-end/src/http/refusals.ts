@@ -1,7 +1,7 @@
 /** Answers to bytes that never became a request: the HTTP parser refused them, or the headers did not come. */
 import { type RestError, restError } from "@stamp/azure-rest";
 import type { HttpRefusal, HttpRequest } from "@stamp/ports";
-import { busy } from "../objects/failures.ts";
+import { busyError } from "../objects/failures.ts";
 
 const errors: Readonly<Record<HttpRefusal, () => RestError>> = {
   verb: () => restError("InvalidHttpVerb"),
@@ -13,7 +13,7 @@ const errors: Readonly<Record<HttpRefusal, () => RestError>> = {
   transferEncoding: () => restError("InvalidHeaderValue", { HeaderName: "Transfer-Encoding" }),
   hostMissing: () => restError("MissingRequiredHeader", { HeaderName: "Host" }),
   expectation: () => restError("InvalidHeaderValue", { HeaderName: "Expect" }),
-  pipelined: () => busy("This connection has sent too many requests ahead, without waiting for answers."),
+  pipelined: () => busyError("This connection has sent too many requests ahead, without waiting for answers."),
   late: () => restError("OperationTimedOut", {}, { status: 408 }),
   malformed: () => restError("InvalidInput", { Reason: "What came is not HTTP." }),
 };

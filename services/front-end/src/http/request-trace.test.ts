@@ -3,10 +3,10 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { type EndedRequest, RequestTrace, type Wanted } from "./request-trace.ts";
+import { type EndedRequest, RequestTrace, type WantedTrace } from "./request-trace.ts";
 
 const never = new AbortController().signal;
-const all: Wanted = { account: "", operation: "", statusMin: 0, statusMax: 0, tookMinMs: 0 };
+const all: WantedTrace = { account: "", operation: "", statusMin: 0, statusMax: 0, tookMinMs: 0 };
 const put: EndedRequest = {
   endedMs: 1,
   requestId: "1",
@@ -24,7 +24,7 @@ const put: EndedRequest = {
 test("request trace: a listener is told the requests that it wants, and no others", async () => {
   const trace = new RequestTrace();
   assert.equal(trace.isFollowed, false);
-  const cases: [Partial<Wanted>, string][] = [
+  const cases: [Partial<WantedTrace>, string][] = [
     [{}, "1 2 3"],
     [{ account: "acme" }, "1 2"],
     [{ operation: "BLOB" }, "1 3"],

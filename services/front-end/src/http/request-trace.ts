@@ -27,7 +27,7 @@ export interface EndedRequest {
 }
 
 /** Requests that a listener wants. A text that is empty, and a number that is 0, wants all. */
-export interface Wanted {
+export interface WantedTrace {
   readonly account: string;
   /** Part of the name, in lower or upper case. */
   readonly operation: string;
@@ -53,15 +53,15 @@ export interface AccountCount {
   tookMs: number;
 }
 
-export interface Told {
+export interface ToldRequests {
   readonly requests: readonly EndedRequest[];
   /** Requests that were wanted and are not told. */
   readonly missed: number;
 }
 
-export interface Following {
+export interface TraceFollower {
   /** Waits for requests and returns them, the oldest first. None: `signal` was aborted, or all followings end. */
-  next(signal: AbortSignal): Promise<Told>;
+  next(signal: AbortSignal): Promise<ToldRequests>;
   close(): void;
 }
 
@@ -77,7 +77,7 @@ const toldMax = 200;
 const accountsMax = 1_000;
 
 interface Listener {
-  readonly wanted: Wanted;
+  readonly wanted: WantedTrace;
   waiting: EndedRequest[];
   missed: number;
   wake: (() => void) | undefined;
@@ -158,7 +158,7 @@ export class RequestTrace {
   }
 
   /** Registers a listener; undefined if there are too many. */
-  follow(wanted: Wanted): Following | undefined {
+  follow(wanted: WantedTrace): TraceFollower | undefined {
     if (this.#listeners.size >= listenersMax) return undefined;
     const operation = wanted.operation.toLowerCase();
     const listener: Listener = { wanted: { ...wanted, operation }, waiting: [], missed: 0, wake: undefined };
@@ -166,7 +166,7 @@ export class RequestTrace {
     return { next: (signal) => this.#next(listener, signal), close: () => void this.#listeners.delete(listener) };
   }
 
-  async #next(listener: Listener, signal: AbortSignal): Promise<Told> {
+  async #next(listener: Listener, signal: AbortSignal): Promise<ToldRequests> {
     if (listener.waiting.length === 0 && listener.missed === 0 && !signal.aborted && !this.#ended) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const aborted = (): void => resolve();
@@ -187,7 +187,7 @@ export class RequestTrace {
 /** Returns a copy of the text, because a part of a longer text would keep that in memory. */
 const copyOf = (text: string): string => fromUtf8(utf8(text));
 
-function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: Wanted): boolean {
+function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: WantedTrace): boolean {
   return (
     (wanted.account === "" || wanted.account === account) &&
     (wanted.operation === "" || operation.toLowerCase().includes(wanted.operation)) &&
@@ -198,7 +198,7 @@ function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: 
 }
 
 /** Facts about a request that the steps of its way collect. */
-export interface Seen {
+export interface SeenRequest {
   readonly requestId: string;
   /** Goes along with every call that is made for the request. */
   readonly cause: Cause;
@@ -217,6 +217,6 @@ export interface Seen {
   readonly span: TraceSpan | undefined;
 }
 
-export function over({ leave }: Seen): void {
+export function runLeave({ leave }: SeenRequest): void {
   for (const one of leave.splice(0)) one();
 }

@@ -4,7 +4,7 @@ import type { Outcome } from "@stamp/base";
 import type { ResultKind, ResultValues } from "../routing/router.ts";
 import { restErrorOf } from "./failures.ts";
 
-export function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
+export function answeredCase<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
   if (!outcome.ok) return { ok: false, error: restErrorOf(outcome.failure) };
   const result = outcome.value;
   if (result.case === "error") {

@@ -9,7 +9,7 @@ import type { Failure } from "@stamp/base";
 const retryAfterSecondsMax = 30;
 
 /** Returns 503 of an overloaded server. */
-export function busy(message: string, retryAfterMs = 1_000): RestError {
+export function busyError(message: string, retryAfterMs = 1_000): RestError {
   const seconds = Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   return restError("ServerBusy", {}, { message, headers: { "Retry-After": String(seconds) } });
 }
@@ -31,7 +31,7 @@ export function restErrorOf(failure: Failure): RestError {
       return restError("InternalError", {}, because("The server encountered an internal error. Please retry the request."));
     default: {
       const { message } = because("The server is busy.");
-      return busy(message ?? "", Number(failure.details?.retryAfterSeconds ?? 1) * 1_000);
+      return busyError(message ?? "", Number(failure.details?.retryAfterSeconds ?? 1) * 1_000);
     }
   }
 }

@@ -26,7 +26,7 @@ import { overRanges } from "../routing/over-ranges.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "../routing/router.ts";
 import type { Handles } from "../trees/handles.ts";
 import { type Trees, whenSettled } from "../trees/trees.ts";
-import { answered } from "./answered.ts";
+import { answeredCase } from "./answered.ts";
 import { BlobPages } from "./blob-pages.ts";
 import { restErrorOf } from "./failures.ts";
 import type { ParentRows } from "./parent-rows.ts";
@@ -165,7 +165,7 @@ export class Objects {
 
   /** Returns the result that the router answered. */
   resultOf<C extends keyof ResultValues>(result: ResultKind, expected: C): Parsed<ResultValues[C]> {
-    return answered({ ok: true, value: result }, expected);
+    return answeredCase({ ok: true, value: result }, expected);
   }
 
   get tables(): Tables {
@@ -185,13 +185,13 @@ export class Objects {
 
   /** Executes an operation. Returns the result of the case that its success has. */
   async execute<C extends keyof ResultValues>(kind: OperationKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
-    return answered(await this.run(kind, limits), expected);
+    return answeredCase(await this.run(kind, limits), expected);
   }
 
   async container(account: string, container: string, limits: CallLimits): Promise<Parsed<Container>> {
     const row = await this.parts.containers.read(account, container, limits);
     if (!row) return { ok: false, error: restErrorOf(late.failure) };
-    return answered(row, "container");
+    return answeredCase(row, "container");
   }
 
   /** `containerIncarnation` from a row that the caller has read for this request. */
@@ -217,7 +217,7 @@ export class Objects {
     let nextMarkerStamp = 0n;
     const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });
     const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
-      read: (outcome) => answered(outcome, "containers"),
+      read: (outcome) => answeredCase(outcome, "containers"),
       take: (page) => {
         containers.push(...page.containers);
         nextMarkerStamp = page.nextMarkerStamp;
@@ -251,7 +251,7 @@ export class Objects {
     const value = { account, container: container.name, containerIncarnation: container.incarnation, ...question };
     const kind = (maxResults: number): OperationKind => ({ case: "listBlobs", value: { ...value, maxResults } });
     const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
-      read: (outcome) => answered(outcome, "blobs"),
+      read: (outcome) => answeredCase(outcome, "blobs"),
       take: (page) => {
         nextMarkerStamp = page.nextMarkerStamp;
         return pages.take(page);
@@ -276,7 +276,7 @@ export class Objects {
     const value = { account, container: name, containerIncarnation: incarnation, where, marker };
     const kind = (left: number): OperationKind => ({ case: "findBlobs", value: { ...value, maxResults: left } });
     const nextMarker = await overRanges(this.parts.router, kind, maxResults, limits, {
-      read: (outcome) => answered(outcome, "blobs"),
+      read: (outcome) => answeredCase(outcome, "blobs"),
       take: (page) => {
         for (const { kind: entry } of page.entries) {
           if (entry.case === "blob") found.push({ name: entry.value.name, container: name, tags: entry.value.tags });

@@ -6,7 +6,7 @@ import type { World } from "@stamp/ports";
 import type { Queue, QueueMessage, QueueOperationSchema, QueueResult } from "@stamp/wire";
 import { overRanges } from "../routing/over-ranges.ts";
 import type { CallLimits, OperationKind, Router } from "../routing/router.ts";
-import { answered } from "./answered.ts";
+import { answeredCase } from "./answered.ts";
 import { restErrorOf } from "./failures.ts";
 import { ParentRows } from "./parent-rows.ts";
 
@@ -40,18 +40,18 @@ export class Queues {
 
   /** Executes an operation. Returns the result of the case that its success has. */
   async execute<C extends keyof ResultValues>(kind: QueueKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
-    return resultOf(answered(await this.#router.execute(operationOf(kind), limits), "queue"), expected);
+    return resultOf(answeredCase(await this.#router.execute(operationOf(kind), limits), "queue"), expected);
   }
 
   /** Runs an operation that answers nothing. */
   async run(kind: QueueKind, limits: CallLimits): Promise<Parsed<void>> {
-    const done = answered(await this.#router.execute(operationOf(kind), limits), "done");
+    const done = answeredCase(await this.#router.execute(operationOf(kind), limits), "done");
     return done.ok ? parsed(undefined) : done;
   }
 
   async row({ account, queue }: QueueAddress, limits: CallLimits): Promise<Parsed<Queue>> {
     const row = await this.rows.read(account, queue, limits);
-    return row ? resultOf(answered(row, "queue"), "queue") : { ok: false, error: restErrorOf(late.failure) };
+    return row ? resultOf(answeredCase(row, "queue"), "queue") : { ok: false, error: restErrorOf(late.failure) };
   }
 
   async locate({ account, queue }: QueueAddress, limits: CallLimits): Promise<Parsed<LocatedQueue>> {
@@ -66,7 +66,7 @@ export class Queues {
     const queues: Queue[] = [];
     const kind = (maxResults: number): OperationKind => operationOf({ case: "listQueues", value: { ...question, maxResults } });
     const nextMarker = await overRanges(this.#router, kind, question.maxResults, limits, {
-      read: (outcome) => resultOf(answered(outcome, "queue"), "queues"),
+      read: (outcome) => resultOf(answeredCase(outcome, "queue"), "queues"),
       take: (page) => {
         queues.push(...page.queues);
         return page.queues.length;

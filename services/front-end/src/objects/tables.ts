@@ -24,7 +24,7 @@ import {
 import type { World } from "@stamp/ports";
 import type { TablePage, TableResult, EntityPage as WireEntityPage } from "@stamp/wire";
 import type { CallLimits, Router } from "../routing/router.ts";
-import { answered } from "./answered.ts";
+import { answeredCase } from "./answered.ts";
 import { restErrorOf } from "./failures.ts";
 import { ParentRows } from "./parent-rows.ts";
 import { entitiesOf, entityFromWire, tableFromWire, tableOperationToWire } from "./tables-wire.ts";
@@ -91,7 +91,7 @@ export class Tables {
   async find({ account, table }: TableAddress, limits: CallLimits): Promise<Parsed<Table>> {
     const row = await this.rows.read(account, table, limits);
     if (!row) return { ok: false, error: restErrorOf(late.failure) };
-    const result = answered(row, "table");
+    const result = answeredCase(row, "table");
     if (!result.ok) return result;
     const found = kindOf(result.value, "table");
     return found.ok ? parsed(tableFromWire(found.value)) : found;
@@ -191,7 +191,7 @@ export class Tables {
       const answer = await this.#router.ask(route, tableOperationToWire(operation), true, limits);
       if (!answer.ok) return { ok: false, error: restErrorOf(answer.failure) };
       const { result, range, giveBack } = answer.value;
-      const table = answered({ ok: true, value: result }, "table");
+      const table = answeredCase({ ok: true, value: result }, "table");
       if (!table.ok) return table;
       const found = kindOf(table.value, expected);
       if (!found.ok) return found;
@@ -211,12 +211,12 @@ export class Tables {
 
   async #table<C extends ResultOf["case"]>(operation: TableOperation, expected: C, limits: CallLimits): Promise<Parsed<ResultValue<C>>> {
     const answer = await this.#ask(operation, limits);
-    const result = answered(answer, "table");
+    const result = answeredCase(answer, "table");
     return result.ok ? kindOf(result.value, expected) : result;
   }
 
   async #done(operation: TableOperation, limits: CallLimits): Promise<Parsed<void>> {
-    const result = answered(await this.#ask(operation, limits), "done");
+    const result = answeredCase(await this.#ask(operation, limits), "done");
     return result.ok ? parsed(undefined) : result;
   }
 

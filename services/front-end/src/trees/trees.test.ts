@@ -6,7 +6,7 @@ import {
   addressOfPlace,
   decodeTreeRow,
   encodeTreeRow,
-  type Held,
+  type HeldEntry,
   planOfStep,
   type Step,
   type TreeName,
@@ -91,7 +91,7 @@ test("trees: a creation whose decision had no answer, and was renamed since, is 
     const [entry] = rows.held().filter(([, row]) => row.held !== undefined);
     assert.ok(entry);
     rows.rows.delete(entry[0]);
-    rows.rows.set("elsewhere", encodeTreeRow({ held: entry[1].held as Held }));
+    rows.rows.set("elsewhere", encodeTreeRow({ held: entry[1].held as HeldEntry }));
   });
   const clock = new NodeClock();
   const world = { clock, random: new NodeRandom(), rules: allRules } as unknown as World;

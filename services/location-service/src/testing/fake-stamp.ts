@@ -9,7 +9,7 @@ import {
   commandWaitMs,
   encodeRole,
   type GeoPoint,
-  obey,
+  planObey,
   type RoleCommand,
   roleTermMs,
   roleWithoutRow,
@@ -317,7 +317,7 @@ export class FakeStamp implements Role {
     if (command.kind === "promote") state.promotedWith.push(fromUtf8(request.settingsTag));
     if (command.kind === "promote" && (command.copyLineage ?? state.lineage) < state.lineage)
       return refused("failedPrecondition", "staleLineage", "restored since");
-    const obeyed = obey(roleAt(state, account), command, { copied: pointOf(state, account), acknowledged: [] }, rules);
+    const obeyed = planObey(roleAt(state, account), command, { copied: pointOf(state, account), acknowledged: [] }, rules);
     if (!obeyed.ok) return obeyed;
     const { row, changed } = obeyed.value;
     if (changed) {

@@ -1,5 +1,5 @@
 /** Several lock services over a simulated etcd. */
-import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/virtual-time";
+import { calmEtcd, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/virtual-time";
 import { lockServiceSchema } from "../config.ts";
 import { LockServiceRole } from "../lock-service.ts";
 import type { SeveralScene } from "./several.ts";
@@ -18,7 +18,7 @@ export function etcdScene(options: SimulationOptions, names: readonly string[] =
     state,
     names,
     list: names.join(","),
-    habits: calm,
+    habits: calmEtcd,
     active: () => names.find((name) => sim.isUp(name) && sim.role(name)?.status.state === "serving"),
   };
   sim.addProcess("etcd", (world) => new SimulatedEtcd(world, { listen: "etcd", state, prng, habits: () => scene.habits }));

@@ -25,7 +25,7 @@ import {
   sameKeys,
   scopeHandlers,
   withoutSecrets,
-  wrong,
+  wrongSetting,
 } from "./settings-handlers.ts";
 
 const listPageMax = 1_000;
@@ -129,8 +129,8 @@ async function createAccount(
   serviceProperties: Record<string, string>,
   context: CallContext,
 ): Promise<Outcome<Account>> {
-  if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
-  if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrong("one or two keys, in base64");
+  if (!isAccountName(account)) return wrongSetting(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
+  if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrongSetting("one or two keys, in base64");
   const made = keys.length > 0 ? [...keys] : [newKey(world), newKey(world)];
   const value = { account: { name: account, keys: made, serviceProperties }, onlyIfAbsent: true };
   const created = withoutSecrets(accountOf(account, await execute({ case: "putAccount", value }, context)));

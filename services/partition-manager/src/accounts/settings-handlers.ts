@@ -23,12 +23,12 @@ type Calls<Names extends keyof Handlers<typeof Accounts>> = Pick<Handlers<typeof
 export function keyHandlers(world: World, change: ChangeAccount): Calls<"rotateKey" | "revokeDelegationKeys"> {
   return {
     rotateKey: async ({ account, keyNumber, newKey: given }, context) => {
-      if (keyNumber !== 1 && keyNumber !== 2) return wrong("an account has key 1 and key 2");
-      if (given !== "" && !isKey(given)) return wrong("the new key is not base64");
+      if (keyNumber !== 1 && keyNumber !== 2) return wrongSetting("an account has key 1 and key 2");
+      if (given !== "" && !isKey(given)) return wrongSetting("the new key is not base64");
       const fresh = given === "" ? newKey(world) : given;
       const changed = await change(account, context, ({ keys }) => {
         const next = [...keys];
-        if (keyNumber > keys.length + 1) return wrong(`account ${account} has no key 1 yet`);
+        if (keyNumber > keys.length + 1) return wrongSetting(`account ${account} has no key 1 yet`);
         next[keyNumber - 1] = fresh;
         return sameKeys(keys, next) ? ok({}) : ok({ keys: next, expectedKeys: keys });
       });
@@ -44,12 +44,14 @@ export function keyHandlers(world: World, change: ChangeAccount): Calls<"rotateK
 export function blobSettingsHandlers(change: ChangeAccount): Calls<"setBlobSettings"> {
   return {
     setBlobSettings: async ({ account, versioning, containerDeleteRetentionDays: days, allowPublicAccess }, context) => {
-      if (days !== undefined && days > retentionDaysMax) return wrong(`deleted containers are kept for at most ${retentionDaysMax} days`);
+      if (days !== undefined && days > retentionDaysMax)
+        return wrongSetting(`deleted containers are kept for at most ${retentionDaysMax} days`);
       const changed = await change(account, context, ({ serviceProperties }) => {
         const text = serviceProperties.blob ?? "";
         const held = decodeServiceProperties(text);
         if (!held) return unreadableProperties(`the blob service properties of ${account}`, text);
-        if (held.hierarchicalNamespace && versioning === true) return wrong("an account with a hierarchical namespace keeps no versions");
+        if (held.hierarchicalNamespace && versioning === true)
+          return wrongSetting("an account with a hierarchical namespace keeps no versions");
         const next: ServiceProperties = {
           ...held,
           ...(versioning === undefined ? {} : { versioning }),
@@ -67,7 +69,7 @@ export function scopeHandlers(world: World, change: ChangeAccount): Calls<"creat
   return {
     createEncryptionScope: async ({ account, scope: name }, context) => {
       if (!isScopeName(name))
-        return wrong(`${name}: a scope's name has 3 to 63 lower-case letters, digits and single hyphens between them`);
+        return wrongSetting(`${name}: a scope's name has 3 to 63 lower-case letters, digits and single hyphens between them`);
       const newEncryptionScope = { name, key: world.random.bytes(scopeKeyBytes), disabled: false };
       const made = await change(account, context, () => ok({ newEncryptionScope }));
       if (!made.ok) return made;
@@ -83,7 +85,7 @@ export function scopeHandlers(world: World, change: ChangeAccount): Calls<"creat
   };
 }
 
-export const wrong = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
+export const wrongSetting = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
 export const isKey = (key: string): boolean => (fromBase64(key)?.length ?? 0) > 0;
 export const newKey = (world: World): string => toBase64(world.random.bytes(keyBytes));
 export const sameKeys = (a: readonly string[], b: readonly string[]): boolean =>

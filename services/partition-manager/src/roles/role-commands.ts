@@ -1,6 +1,6 @@
 /**
  * Role of an account at this stamp, changed by the location service's commands (docs/design/geo.md "Operations"). The
- * decision is `obey` of @stamp/geo; here its row is read, written and answered.
+ * decision is `planObey` of @stamp/geo; here its row is read, written and answered.
  *
  * Invariants:
  * - A row is written only if it is still the one that the decision was made by.
@@ -16,7 +16,7 @@ import {
   commandWaitMs,
   encodeRole,
   type GeoPoint,
-  obey,
+  planObey,
   type RoleCommand,
   reportComplete,
   roleOf,
@@ -36,8 +36,8 @@ import {
   putSettings,
   type RoleRowRead,
   sameSettings,
-  unknown,
-  write,
+  unknownAccount,
+  writeRoleRow,
 } from "./role-rows.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 import { levelUnheard, locationMayCarry } from "./settings-gate.ts";
@@ -115,7 +115,7 @@ export class RoleCommands {
       const held = await heldOf(name, execute);
       if (!held.ok) return held;
       // Acknowledgements are not looked at: the report begins where the promotion found the copy.
-      const planned = obey(held.value.role, command, { copied: [], acknowledged: [] }, rules);
+      const planned = planObey(held.value.role, command, { copied: [], acknowledged: [] }, rules);
       if (!planned.ok) return planned;
       const { changed } = planned.value;
       const mayBegin = changed ? await this.#mayBegin(name, command, held.value) : ok();
@@ -127,14 +127,14 @@ export class RoleCommands {
       if (!promoted.ok) return promoted;
       const copied = isPromoted ? await this.#stamp.copied(name, held.value.role) : ok([]);
       if (!copied.ok) return copied;
-      const obeyed = isPromoted ? obey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;
+      const obeyed = isPromoted ? planObey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;
       if (!obeyed.ok) return obeyed;
       const { row } = obeyed.value;
       const comesBack = changed && held.value.role?.role === "removed" && row.role !== "removed";
       const isFree = comesBack ? await this.#stamp.endRemoval(name, row.obeyed) : ok();
       if (!isFree.ok) return isFree;
       const given = this.#given(command, promoted.value);
-      const written = changed ? await write(name, held.value, row, given, execute) : ok(true);
+      const written = changed ? await writeRoleRow(name, held.value, row, given, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;
       this.#here.told(name, encodeRole(row));
@@ -211,7 +211,7 @@ export class RoleCommands {
   async roleOf(name: string, execute: Execute): Promise<Outcome<string>> {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
-    return held.value.account === undefined ? unknown(name) : ok(held.value.account.geoRole);
+    return held.value.account === undefined ? unknownAccount(name) : ok(held.value.account.geoRole);
   }
 
   /** Returns the accounts that have a second stamp, or are no primary here. `term`: the caller's, as an object. */

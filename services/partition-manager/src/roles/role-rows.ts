@@ -64,7 +64,7 @@ export function mayHaveCopy(name: string, { serviceProperties }: Account): Outco
   );
 }
 
-export const unknown = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
+export const unknownAccount = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
 
 export async function heldOf(name: string, execute: Execute): Promise<Outcome<RoleRowRead>> {
   const answer = await execute({ case: "getAccount", value: { account: name } });
@@ -76,7 +76,7 @@ export async function heldOf(name: string, execute: Execute): Promise<Outcome<Ro
 }
 
 /** Writes the row; false if it has changed since it was read. */
-export async function write(
+export async function writeRoleRow(
   name: string,
   { account }: RoleRowRead,
   row: AccountRole,
@@ -105,7 +105,7 @@ export async function change(name: string, next: NextRole, execute: Execute): Pr
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
     const { account, role } = held.value;
-    if (account === undefined || role === undefined) return unknown(name);
+    if (account === undefined || role === undefined) return unknownAccount(name);
     const wanted = next(role, account);
     if (wanted === role) return ok(role);
     const written = await changed(name, account, encodeRole(wanted), execute);

@@ -26,7 +26,7 @@ import {
   toWire,
 } from "@stamp/wire";
 import type { Holdings, ServingRange } from "../ranges/holdings.ts";
-import { admitted, keysAdmitted } from "./data/admission.ts";
+import { admittedRows, keysAdmitted } from "./data/admission.ts";
 import { type DataHandle, type HandleKey, Vouchers } from "./data/data-handles.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 import { notOfPrimary, type ShippedWord } from "./word-of-primary.ts";
@@ -194,7 +194,7 @@ export class Shipments {
     const vouchers = isVouched && rules.on("geoPlacesVouched") ? new Vouchers(this.handles, sent.map(handleOf)) : undefined;
     const isChecked = hasBytes(range.table) && rules.on("geoPlacesChecked");
     const about = { table: range.table, isChecked, vouchers };
-    const admits: AdmitsRows = (rows, stored) => admitted(this.#world, partition, rows, stored, about);
+    const admits: AdmitsRows = (rows, stored) => admittedRows(this.#world, partition, rows, stored, about);
     const account = decodeKey(said.low, 1);
     const [[name] = []] = account.ok ? account.value : [];
     if (!account.ok || typeof name !== "string") return bad("keys of no account");

@@ -1,7 +1,7 @@
 /** Findings about wall clocks. Processes of one machine have one clock: what is wrong with it is one finding. */
 import { counted, seconds } from "../counted.ts";
 import type { StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 
 const setMaxMs = 1_000;
@@ -58,7 +58,11 @@ function told(code: "clock-apart" | "clock-set", group: Group, all: number, what
   if (group.length === 1) return finding(code, name, `its clock ${what}`);
   const ours =
     code === "clock-apart" && group.length === all ? "; all processes agree, so it may be the clock of this machine that is wrong" : "";
-  return finding(code, host, `the clock of ${counted(group.length, "process")} ${what}: ${few(group.map((each) => each.name))}${ours}`);
+  return finding(
+    code,
+    host,
+    `the clock of ${counted(group.length, "process")} ${what}: ${fewNames(group.map((each) => each.name))}${ours}`,
+  );
 }
 
 const way = (ms: number, [ahead, behind]: readonly [string, string]): string => `${seconds(Math.abs(ms))} ${ms > 0 ? ahead : behind}`;

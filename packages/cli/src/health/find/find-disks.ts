@@ -2,10 +2,10 @@
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import { bytesText } from "../../print.ts";
 import { awayHosts, servesNot } from "../certain.ts";
-import { are, counted, seconds } from "../counted.ts";
+import { counted, countedAre, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
-import { absence, of } from "./find-processes.ts";
+import { absenceText, findingOf } from "./find-processes.ts";
 import { freeText } from "./free-text.ts";
 
 const mebibyte = 1024 * 1024;
@@ -23,8 +23,8 @@ const copyOldMs = 120_000;
 const firstCopyMs = 90_000;
 
 export function findDisks(facts: StampFacts): Finding[] {
-  const processes = of(facts, "extent-node");
-  const lockServiceAnswers = of(facts, "lock-service").some(({ answer }) => answer !== undefined);
+  const processes = findingOf(facts, "extent-node");
+  const lockServiceAnswers = findingOf(facts, "lock-service").some(({ answer }) => answer !== undefined);
   return [
     ...findAway(facts, processes),
     ...findCounts(facts),
@@ -44,7 +44,7 @@ function findAway(facts: StampFacts, processes: readonly ProcessFacts[]): Findin
   const nodes = new Map(streamLayer?.nodes.map((node) => [node.nodeId, node]));
   const holds = (name: string): string => {
     const node = nodes.get(name);
-    return node === undefined ? "" : `; ${counted(node.replicas, "replica", are)} on it`;
+    return node === undefined ? "" : `; ${counted(node.replicas, "replica", countedAre)} on it`;
   };
   /** Returns the reason that a node gives which answers and is not ready, such as the disk of another node. */
   const says = (name: string): string => {
@@ -58,7 +58,7 @@ function findAway(facts: StampFacts, processes: readonly ProcessFacts[]): Findin
   const told = new Set([...absent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
   const unheard = [...nodes.values()].filter(({ nodeId, up, duty }) => !up && duty !== NodeDuty.DECOMMISSIONED && !told.has(nodeId));
   return [
-    ...silent.map((process) => finding("node-down", process.name, `${absence(process)}${holds(process.name)}`)),
+    ...silent.map((process) => finding("node-down", process.name, `${absenceText(process)}${holds(process.name)}`)),
     ...unheard.map(({ nodeId, lastSeenMsAgo }) =>
       finding(
         "node-down",
@@ -89,8 +89,8 @@ function findCounts(facts: StampFacts): Finding[] {
 function findDuty({ nodeId, duty, replicas, blocked }: NodeInfo): Finding[] {
   if (duty !== NodeDuty.DRAINING) return [];
   if (blocked.length > 0 && replicas > 0n)
-    return [finding("node-drain-blocked", nodeId, `${counted(replicas, "replica", are)} on it: ${blocked.join("; ")}`)];
-  return [finding("node-draining", nodeId, counted(replicas, "replica", are).concat(" on it"))];
+    return [finding("node-drain-blocked", nodeId, `${counted(replicas, "replica", countedAre)} on it: ${blocked.join("; ")}`)];
+  return [finding("node-draining", nodeId, counted(replicas, "replica", countedAre).concat(" on it"))];
 }
 
 /** Finds nodes that were decommissioned and still run: by an older release, by another client, or in a container. */
@@ -99,7 +99,7 @@ function findDecommissioned({ streamLayer }: StampFacts, processes: readonly Pro
   return (streamLayer?.nodes ?? [])
     .filter(({ nodeId, duty }) => duty === NodeDuty.DECOMMISSIONED && answering.has(nodeId))
     .map(({ nodeId, replicas }) =>
-      finding("node-decommissioned", nodeId, `it runs, and ${counted(replicas, "replica", are)} needed of it`),
+      finding("node-decommissioned", nodeId, `it runs, and ${counted(replicas, "replica", countedAre)} needed of it`),
     );
 }
 
@@ -150,9 +150,9 @@ function findDisk({ name, answer }: ProcessFacts): Finding[] {
 function findDamage(name: string, facts: RoleFacts): Finding[] {
   const found: Finding[] = [];
   const damaged = numberAt(facts, "extents.damaged");
-  if (damaged > 0) found.push(finding("replica-damaged", name, `${counted(damaged, "replica", are)} damaged on it`));
+  if (damaged > 0) found.push(finding("replica-damaged", name, `${counted(damaged, "replica", countedAre)} damaged on it`));
   const fragments = numberAt(facts, "damagedFragments");
-  if (fragments > 0) found.push(finding("fragment-damaged", name, `${counted(fragments, "fragment", are)} damaged on it`));
+  if (fragments > 0) found.push(finding("fragment-damaged", name, `${counted(fragments, "fragment", countedAre)} damaged on it`));
   const findings = numberAt(facts, "scrub.findings") + numberAt(facts, "scrub.finished.findings");
   if (findings > 0) found.push(finding("scrub-found", name, `${counted(findings, "finding")} in the pass that runs and in the one before`));
   if (factAt(facts, "scrub.enabled") === false) found.push(finding("scrub-off", name, "scrubBytesPerSecond is 0"));

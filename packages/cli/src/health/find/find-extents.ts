@@ -2,14 +2,14 @@
 import { bytesText } from "../../print.ts";
 import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
-import { of } from "./find-processes.ts";
+import { findingOf } from "./find-processes.ts";
 
 const have = ["has", "have"] as const;
 const wait = ["waits", "wait"] as const;
 export function findExtents(facts: StampFacts): Finding[] {
-  const leader = of(facts, "stream-manager").find(({ answer }) => answer?.state === "leader");
+  const leader = findingOf(facts, "stream-manager").find(({ answer }) => answer?.state === "leader");
   // With no leader, no-stream-manager says more.
   if (leader === undefined) return [];
   if (facts.streamLayer === undefined) return [finding("extents-unknown", leader.name, `${leader.name} leads and did not answer in time`)];
@@ -40,7 +40,7 @@ function findRepair({ streamLayer }: StampFacts): Finding[] {
   if (replicasInGrace > 0n)
     found.push(finding("replicas-awaited", "", `${counted(replicasInGrace, "extent", ["misses", "miss"])} a node that may come back`));
   if (blocked.length > 0)
-    found.push(finding("repair-blocked", "", few(blocked), streamLayer === undefined ? undefined : streamLayer.nodes.length + 1));
+    found.push(finding("repair-blocked", "", fewNames(blocked), streamLayer === undefined ? undefined : streamLayer.nodes.length + 1));
   return found;
 }
 
@@ -64,7 +64,7 @@ function findCoded({ streamLayer }: StampFacts, leader: Readonly<Record<string, 
     found.push(finding("fragments-awaited", "", `${counted(fragmentsInGrace, "coded extent", miss)} a node that may come back`));
   const failing = numberAt(leader, "coding.failing");
   const reasons = (factAt(leader, "coding.failures") as readonly string[] | undefined) ?? [];
-  if (failing > 0) found.push(finding("coding-stuck", "", `${counted(failing, "extent", wait)} for another attempt: ${few(reasons)}`));
+  if (failing > 0) found.push(finding("coding-stuck", "", `${counted(failing, "extent", wait)} for another attempt: ${fewNames(reasons)}`));
   const adoptable = numberAt(leader, "coding.adoptable");
   if (adoptable > 0) found.push(finding("coded-forgotten", "", `nodes hold newer fragments of ${counted(adoptable, "extent")}`));
   const strays = numberAt(leader, "coding.strays");
@@ -75,7 +75,7 @@ function findCoded({ streamLayer }: StampFacts, leader: Readonly<Record<string, 
 
 function findQuarantine({ streamLayer }: StampFacts): Finding[] {
   return [...Map.groupBy(streamLayer?.quarantine ?? [], ({ nodeId }) => nodeId)].map(([nodeId, replicas]) => {
-    const ids = few(replicas.map(({ extentId }) => String(extentId)));
+    const ids = fewNames(replicas.map(({ extentId }) => String(extentId)));
     return finding(
       "quarantine",
       nodeId,
@@ -89,7 +89,7 @@ function findLater(leader: Readonly<Record<string, unknown>> | undefined): Findi
   if (nodes.length === 0) return [];
   // One finding: all of the store is older, whichever node shows it.
   const replicas = nodes.reduce((sum, { count }) => sum + count, 0);
-  const cause = `${counted(replicas, "replica")} on ${few(nodes.map(({ nodeId }) => nodeId))}: ${nodes[0]?.why ?? ""}`;
+  const cause = `${counted(replicas, "replica")} on ${fewNames(nodes.map(({ nodeId }) => nodeId))}: ${nodes[0]?.why ?? ""}`;
   return [finding("metadata-older", "", cause)];
 }
 
@@ -104,8 +104,8 @@ function findLost(leader: Readonly<Record<string, unknown>> | undefined): Findin
   if (count === 0) return [];
   const lost = (factAt(leader, "takenBack.lost") as readonly LostExtent[] | undefined) ?? [];
   const absent = (factAt(leader, "takenBack.absent") as readonly string[] | undefined) ?? [];
-  const told = few(lost.map(({ id, stream, why }) => `extent ${id} of ${stream}: ${why}`));
-  const away = absent.length === 0 ? "" : `; nodes that were not heard: ${few(absent)}`;
+  const told = fewNames(lost.map(({ id, stream, why }) => `extent ${id} of ${stream}: ${why}`));
+  const away = absent.length === 0 ? "" : `; nodes that were not heard: ${fewNames(absent)}`;
   return [finding("restore-lost", "", `${counted(count, "extent")} did not come back after the restore (${told})${away}`)];
 }
 
@@ -114,6 +114,6 @@ function findOfLeader(facts: Readonly<Record<string, unknown>> | undefined, name
   const lossy = numberAt(facts, "sealedWithLoss");
   if (lossy > 0) found.push(finding("sealed-with-loss", "", counted(lossy, "extent")));
   const waits = (factAt(facts, "waits") as readonly string[] | undefined) ?? [];
-  if (waits.length > 0) found.push(finding("stream-manager-waits", name, few(waits)));
+  if (waits.length > 0) found.push(finding("stream-manager-waits", name, fewNames(waits)));
   return found;
 }

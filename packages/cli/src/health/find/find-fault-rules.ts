@@ -1,7 +1,7 @@
 /** Findings about faults on purpose (docs/guides/faults.md), as the front-ends tell of them. */
 import { counted } from "../counted.ts";
 import { factAt, numberAt, type StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 
 export function findFaultRules({ processes }: StampFacts): Finding[] {
@@ -15,5 +15,5 @@ export function findFaultRules({ processes }: StampFacts): Finding[] {
   const [first] = active;
   if (first === undefined) return [finding("fault-rules-taken", told[0]?.name ?? "", "the setting faultRules is on, and no rule acts")];
   const acted = `${counted(hits, "request")} met one`;
-  return [finding("fault-rules-on", first.name, `${counted(rules, "rule")} at ${few(active.map(({ name }) => name))}; ${acted}`)];
+  return [finding("fault-rules-on", first.name, `${counted(rules, "rule")} at ${fewNames(active.map(({ name }) => name))}; ${acted}`)];
 }

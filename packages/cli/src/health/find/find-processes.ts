@@ -1,8 +1,8 @@
 /** Findings about processes, clocks, managers and the lock service. */
 import { awayHosts, isAskerAtFault, isDown, isToldDown, servesNot, silentTogether } from "../certain.ts";
-import { are, counted, seconds } from "../counted.ts";
+import { counted, countedAre, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 import { copyText, newestCopy, restoreCommand } from "../newest-copy.ts";
 import { findClocks } from "./find-clocks.ts";
@@ -16,13 +16,13 @@ const slowWriteMs = 200;
 /** Fewer say nothing of one in a hundred. */
 const writesMin = 20;
 
-export const of = (facts: StampFacts, role: string): ProcessFacts[] => facts.processes.filter((each) => each.role === role);
+export const findingOf = (facts: StampFacts, role: string): ProcessFacts[] => facts.processes.filter((each) => each.role === role);
 
 /** True if the process answered and is ready. */
-export const serves = ({ answer }: ProcessFacts): boolean => answer?.ready === true;
+export const servesNow = ({ answer }: ProcessFacts): boolean => answer?.ready === true;
 
 /** Returns why a process does not answer, for people. */
-export function absence(process: ProcessFacts): string {
+export function absenceText(process: ProcessFacts): string {
   const { pid, state, lastExit, silence, host, absence } = process;
   const at = host === undefined ? "" : ` on host ${host}`;
   const ended = lastExit === "" ? "" : `; it ended last with ${lastExit}`;
@@ -95,7 +95,7 @@ function findHosts(facts: StampFacts): Finding[] {
     const replicas = (facts.streamLayer?.nodes ?? [])
       .filter(({ nodeId }) => all.some(({ name }) => name === nodeId))
       .reduce((sum, node) => sum + node.replicas, 0n);
-    const holds = replicas === 0n ? "" : `; ${counted(replicas, "replica", are)} on it`;
+    const holds = replicas === 0n ? "" : `; ${counted(replicas, "replica", countedAre)} on it`;
     const gone = all.every(({ absence }) => absence === "gone")
       ? "none of its processes runs"
       : `none of its ${all.length} processes answers`;
@@ -108,7 +108,7 @@ function findSilent(facts: StampFacts): Finding[] {
   const away = awayHosts(facts);
   const silent = silentTogether(facts).filter(({ host = "" }) => !away.has(host));
   if (silent.length === 0) return [];
-  const cause = `${silent.length} of ${counted(facts.processes.length, "process")} did not answer in time, so whether they serve is not known: ${few(silent.map(({ name }) => name))} (${silent[0]?.silence ?? ""})`;
+  const cause = `${silent.length} of ${counted(facts.processes.length, "process")} did not answer in time, so whether they serve is not known: ${fewNames(silent.map(({ name }) => name))} (${silent[0]?.silence ?? ""})`;
   return [finding("processes-silent", "", cause)];
 }
 
@@ -117,7 +117,7 @@ function findRefusing({ processes }: StampFacts): Finding[] {
   const refusing = processes.filter(({ absence }) => absence === "refused").map(({ name }) => name);
   return refusing.length === 0
     ? []
-    : [finding("secret-differs", refusing.length === 1 ? (refusing[0] ?? "") : "", `${few(refusing)}, while others accept it`)];
+    : [finding("secret-differs", refusing.length === 1 ? (refusing[0] ?? "") : "", `${fewNames(refusing)}, while others accept it`)];
 }
 
 /** True if the metadata store is empty, damaged or too old: as the lock service says, or a manager that refuses it. */
@@ -131,14 +131,14 @@ function findLost(facts: StampFacts, name: string, { state, waitingFor }: Proces
 
 /** Finds a whole store of another stamp than the extent nodes': it was made anew after its disk was lost. */
 function findOtherStamp(facts: StampFacts): Finding[] {
-  return of(facts, "lock-service").flatMap(({ name, answer }) => {
+  return findingOf(facts, "lock-service").flatMap(({ name, answer }) => {
     const stampId = String(factAt(answer?.facts, "stampId") ?? "");
     if (stampId === "") return [];
-    const others = of(facts, "extent-node").filter(
+    const others = findingOf(facts, "extent-node").filter(
       ({ answer: node }) => ![stampId, ""].includes(String(factAt(node?.facts, "stampId") ?? "")),
     );
     if (others.length === 0) return [];
-    const cause = `it is stamp ${stampId}, but ${counted(others.length, "extent node", ["holds", "hold"])} data of another: ${few(others.map((each) => each.name))}`;
+    const cause = `it is stamp ${stampId}, but ${counted(others.length, "extent node", ["holds", "hold"])} data of another: ${fewNames(others.map((each) => each.name))}`;
     return [withCopy(facts, finding("store-of-another-stamp", name, cause))];
   });
 }
@@ -146,11 +146,11 @@ function findOtherStamp(facts: StampFacts): Finding[] {
 /** Adds the newest copy of the metadata to the cause, and the command that puts it back to the help. */
 function withCopy(facts: StampFacts, found: Finding): Finding {
   const copy = newestCopy(facts);
-  const stopped = of(facts, "extent-node").filter(({ answer }) => answer === undefined).length;
+  const stopped = findingOf(facts, "extent-node").filter(({ answer }) => answer === undefined).length;
   const silent = stopped === 0 ? "" : ` (${counted(stopped, "extent node", ["does", "do"])} not answer)`;
   if (copy === undefined) return { ...found, cause: `${found.cause}; no copy of the metadata was found on the extent nodes${silent}` };
   const { dataDir, lockService } = facts.cluster;
-  const lockServices = of(facts, "lock-service");
+  const lockServices = findingOf(facts, "lock-service");
   const replicated = lockServices.some(({ answer }) => factAt(answer?.facts, "consensus") !== undefined);
   // Several others share an etcd. For a single one over etcd the restore itself tells the next command.
   const target = replicated ? "replicated" : lockService.includes(",") ? "etcd" : "alone";
@@ -166,15 +166,15 @@ function withCopy(facts: StampFacts, found: Finding): Finding {
  */
 function findAbsent(facts: StampFacts, process: ProcessFacts, failing: boolean): Finding[] {
   if (process.absence === "refused" || awayHosts(facts).has(process.host ?? "")) return [];
-  const lockServices = of(facts, "lock-service");
+  const lockServices = findingOf(facts, "lock-service");
   if (process.role === "lock-service" && lockServices.every((each) => servesNot(each, facts) || isMissed(each, facts)))
-    return [finding("lock-service-away", process.name, absence(process))];
+    return [finding("lock-service-away", process.name, absenceText(process))];
   if (failing) return [];
   const isAway = servesNot(process, facts);
   if (process.role === "extent-node" && isAway) return [];
-  if (isDown(process)) return [finding("process-down", process.name, absence(process))];
+  if (isDown(process)) return [finding("process-down", process.name, absenceText(process))];
   if (!isAway && silentTogether(facts).includes(process)) return [];
-  const silent = finding("process-silent", process.name, absence(process));
+  const silent = finding("process-silent", process.name, absenceText(process));
   return [process.pid === null ? { ...silent, help: askAgain } : { ...silent, help: silent.help.replaceAll("PID", String(process.pid)) }];
 }
 
@@ -183,7 +183,7 @@ const askAgain = "ask again: ./stamp health --data DATA";
 
 /** True if the lock service is silent and a partition server that answers has lost its lease, or never had one. */
 const isMissed = ({ absence: kind }: ProcessFacts, facts: StampFacts): boolean =>
-  kind === "late" && of(facts, "partition-server").some(({ answer }) => answer?.ready === false);
+  kind === "late" && findingOf(facts, "partition-server").some(({ answer }) => answer?.ready === false);
 
 const releaseText = ({ release, versions }: ProcessAnswer): string =>
   `${release === "" ? "an unknown release" : release}${versions === undefined ? " before feature levels" : ` of level ${versions.featureLevel}`}`;
@@ -203,7 +203,7 @@ function findManagers(facts: StampFacts): Finding[] {
     ["stream-manager", "no-stream-manager"],
     ["partition-manager", "no-partition-manager"],
   ] as const) {
-    const all = of(facts, role);
+    const all = findingOf(facts, role);
     if (all.length === 0) continue;
     const states = all.map(({ name, answer }) => `${name} ${answer?.state ?? "does not answer"}`).join(", ");
     // A silent one may be what is missed.
@@ -211,11 +211,11 @@ function findManagers(facts: StampFacts): Finding[] {
     const isLed = all.some(({ answer }) => answer?.state === "leader");
     const isStandbyAway = all.some(({ host = "" }) => away.has(host));
     if (!isLed && isKnown) found.push(finding(code, "", states));
-    else if (isLed && isKnown && !isStandbyAway && !all.some((each) => each.answer?.state === "standby" && serves(each)))
+    else if (isLed && isKnown && !isStandbyAway && !all.some((each) => each.answer?.state === "standby" && servesNow(each)))
       found.push(finding("no-standby", role, states));
   }
   for (const role of ["front-end", "partition-server"]) {
-    const all = of(facts, role);
+    const all = findingOf(facts, role);
     if (all.length > 0 && all.every((each) => servesNot(each, facts)))
       found.push(finding("role-absent", role, `none of ${all.length} is ready`));
   }
@@ -260,7 +260,7 @@ interface LeaseFact {
 }
 
 function findStore(facts: StampFacts): Finding[] {
-  return of(facts, "lock-service").flatMap(({ name, answer }) => {
+  return findingOf(facts, "lock-service").flatMap(({ name, answer }) => {
     if (answer === undefined) return [];
     const found: Finding[] = [];
     const { facts: own } = answer;
@@ -273,7 +273,7 @@ function findStore(facts: StampFacts): Finding[] {
       found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));
     found.push(...findEtcd(own), ...findReplication(name, own));
     const leases = (factAt(own, "leases") as readonly LeaseFact[] | undefined) ?? [];
-    const known = new Set(of(facts, "partition-server").map((each) => each.name));
+    const known = new Set(findingOf(facts, "partition-server").map((each) => each.name));
     for (const lease of leases.filter((each) => each.name.startsWith("ps/") && known.has(each.name.slice(3)))) {
       const server = lease.name.slice(3);
       if (lease.ended) found.push(finding("lease-ended", server, `its lease ${lease.name} has ended`));

@@ -4,9 +4,9 @@ import { bytesText } from "../../print.ts";
 import { servesNot } from "../certain.ts";
 import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Code, type Finding, finding } from "../kinds/kinds.ts";
-import { of, serves } from "./find-processes.ts";
+import { findingOf, servesNow } from "./find-processes.ts";
 
 const slowMs = 1_000;
 /** Fewer say nothing of one in a hundred. */
@@ -27,15 +27,15 @@ export function findRanges(facts: StampFacts): Finding[] {
 }
 
 function findLayer(facts: StampFacts): Finding[] {
-  const leader = of(facts, "partition-manager").find(({ answer }) => answer?.state === "leader");
+  const leader = findingOf(facts, "partition-manager").find(({ answer }) => answer?.state === "leader");
   const { partitionLayer } = facts;
   if (partitionLayer === undefined) {
     // With no leader, no-partition-manager says more.
     return leader === undefined ? [] : [finding("ranges-unknown", leader.name, `${leader.name} leads and did not answer in time`)];
   }
-  const processes = of(facts, "partition-server");
+  const processes = findingOf(facts, "partition-server");
   const found = findStates(partitionLayer.ranges, new Set(processes.filter((each) => servesNot(each, facts)).map(({ name }) => name)));
-  const answering = processes.filter(serves);
+  const answering = processes.filter(servesNow);
   if (processes.length === 1) found.push(finding("single-server", processes[0]?.name ?? "", "there is one partition server"));
   for (const { server, up, load } of partitionLayer.servers) {
     if (!up && answering.some(({ name }) => name === server))
@@ -61,13 +61,13 @@ function findStates(ranges: readonly RangePartition[], away: ReadonlySet<string>
     const what = all.map(
       ({ rangeId, server, change }) => `${rangeId}${server === "" ? "" : ` at ${server}`}${change === "" ? "" : `: ${change}`}`,
     );
-    return [finding(code, subject, `${all.length} of ${counted(ranges.length, "range")}: ${few(what)}`)];
+    return [finding(code, subject, `${all.length} of ${counted(ranges.length, "range")}: ${fewNames(what)}`)];
   });
 }
 
 /** Finds troubles of accounts' copies, as the partition servers that ship to them tell. */
 function findCopies(facts: StampFacts): Finding[] {
-  return of(facts, "partition-server").flatMap(({ name, answer }) => {
+  return findingOf(facts, "partition-server").flatMap(({ name, answer }) => {
     const at = (figure: string): number => numberAt(answer?.facts, `geo.${figure}`);
     const found: Finding[] = [];
     if (at("lagMs") > copyBehindMs) {
@@ -89,12 +89,12 @@ interface LossyRange {
 }
 
 function findLossy(facts: StampFacts): Finding[] {
-  return of(facts, "partition-server").flatMap(({ answer, name }) => {
+  return findingOf(facts, "partition-server").flatMap(({ answer, name }) => {
     const ranges = (factAt(answer?.facts, "ranges") as readonly LossyRange[] | undefined) ?? [];
     const lossy = ranges.flatMap(({ rangeId, losses }) =>
       losses === undefined ? [] : [`${rangeId} (${counted(losses.commits, "commit")}, ${counted(losses.checkpoints, "checkpoint")})`],
     );
-    return lossy.length === 0 ? [] : [finding("range-lossy", name, few(lossy))];
+    return lossy.length === 0 ? [] : [finding("range-lossy", name, fewNames(lossy))];
   });
 }
 
@@ -102,7 +102,7 @@ function findAdmission({ name, answer }: ProcessFacts): Finding[] {
   return ["admission", "dataAdmission"].flatMap((gate) => {
     const found: Finding[] = [];
     const shed = (factAt(answer?.facts, `${gate}.shed`) as readonly string[] | undefined) ?? [];
-    if (shed.length > 0) found.push(finding("account-shed", name, `in the last second: ${few(shed)}`));
+    if (shed.length > 0) found.push(finding("account-shed", name, `in the last second: ${fewNames(shed)}`));
     const [atWork, waiting] = [numberAt(answer?.facts, `${gate}.atWork`), numberAt(answer?.facts, `${gate}.waiting`)];
     // On a busy machine the few requests of an idle process take long, too: nobody waits because of them.
     if (factAt(answer?.facts, `${gate}.standing`) === true && waiting > 0) {
@@ -131,7 +131,7 @@ function tookOf(facts: RoleFacts): { readonly what: string; readonly code: strin
 }
 
 function findFrontEnds(facts: StampFacts): Finding[] {
-  return of(facts, "front-end").flatMap(({ name, answer }) => {
+  return findingOf(facts, "front-end").flatMap(({ name, answer }) => {
     if (answer === undefined) return [];
     const found: Finding[] = [];
     for (const { what, code, recent } of tookOf(answer.facts)) {
@@ -147,7 +147,7 @@ function findFrontEnds(facts: StampFacts): Finding[] {
 }
 
 const findAppends = (facts: StampFacts): Finding[] =>
-  of(facts, "extent-node").flatMap(({ name, answer }) => {
+  findingOf(facts, "extent-node").flatMap(({ name, answer }) => {
     const failed = numberAt(answer?.facts, "took.appendFailed.recent.count");
     return failed < failedAppendsMin ? [] : [finding("appends-fail", name, `${failed} appends in the last minute`)];
   });

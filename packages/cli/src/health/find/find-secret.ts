@@ -1,7 +1,7 @@
 /** Findings about the secret of the stamp, as its processes tell of it. */
 import { counted } from "../counted.ts";
 import type { StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Code, type Finding, finding } from "../kinds/kinds.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -18,7 +18,7 @@ export function findProblems(
     ({ host = "", problem }) => `${host} ${problem}`,
   );
   return [...byProblem.values()].map(([first, ...others]) => {
-    const more = `; ${counted(others.length, "more process", ["says", "say"])} so: ${few(others.map(({ name }) => name))}`;
+    const more = `; ${counted(others.length, "more process", ["says", "say"])} so: ${fewNames(others.map(({ name }) => name))}`;
     return finding(code, first?.name ?? "", `${first?.problem}${others.length === 0 ? "" : more}`);
   });
 }
@@ -28,7 +28,9 @@ export function findSecret({ processes, nowMs }: StampFacts): Finding[] {
   const found = findProblems("secret-unusable", told);
   const changing = told.filter(({ ids }) => ids.length > 1).map(({ name }) => name);
   if (changing.length > 0)
-    found.push(finding("secret-rotation-open", "", `${counted(changing.length, "process", ["accepts", "accept"])} two: ${few(changing)}`));
+    found.push(
+      finding("secret-rotation-open", "", `${counted(changing.length, "process", ["accepts", "accept"])} two: ${fewNames(changing)}`),
+    );
   const madeMs = Math.min(...told.flatMap(({ madeMs }) => madeMs ?? []));
   const days = Math.floor((nowMs - madeMs) / dayMs);
   if (Number.isFinite(days) && days > secretOldDays && changing.length === 0)

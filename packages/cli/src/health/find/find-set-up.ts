@@ -1,7 +1,7 @@
 /** Findings about the configuration, certificates and files of a supervised cluster. */
 import { counted } from "../counted.ts";
 import type { SetUpFacts, StampFacts } from "../facts.ts";
-import { few } from "../few.ts";
+import { fewNames } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -63,4 +63,4 @@ function findShape({ copies, extentNodes, faultDomains, notStarted }: SetUpFacts
 }
 
 const findFiles = ({ openPaths, dataDir }: SetUpFacts): Finding[] =>
-  openPaths.length === 0 ? [] : [finding("files-open", openPaths.length === 1 ? (openPaths[0] ?? dataDir) : dataDir, few(openPaths))];
+  openPaths.length === 0 ? [] : [finding("files-open", openPaths.length === 1 ? (openPaths[0] ?? dataDir) : dataDir, fewNames(openPaths))];

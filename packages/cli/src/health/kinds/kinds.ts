@@ -9,7 +9,7 @@ import { processKinds } from "./kinds-of-processes.ts";
 import { rangeKinds } from "./kinds-of-ranges.ts";
 import { setUpKinds } from "./kinds-of-set-up.ts";
 
-export const areas = {
+export const findingAreas = {
   "Processes and managers": processKinds,
   "Extent nodes and disks": diskKinds,
   "Extents and replicas": extentKinds,

@@ -10,7 +10,7 @@
 import { busVersion } from "@stamp/wire";
 
 export const version = busVersion;
-export const magic: Buffer = Buffer.from("SBUS");
+export const handshakeMagic: Buffer = Buffer.from("SBUS");
 export const nonceBytes = 32;
 export const keyIdBytes = 8;
 export const proofBytes = 32;
@@ -24,7 +24,7 @@ export const helloBytes: number = headBytes + nonceBytes + keysMax * keyIdBytes;
 /** Length of the server's answer that its proof covers, in bytes. */
 const saidBytes = headBytes + nonceBytes + keyIdBytes;
 export const answerBytes: number = saidBytes + proofBytes;
-export const nothing: Buffer = Buffer.alloc(0);
+export const noBytes: Buffer = Buffer.alloc(0);
 
 /** Reason why a connection is refused. */
 export const refusals = { malformed: 1, version: 2, secret: 3, proof: 4, port: 5 } as const;
@@ -54,7 +54,7 @@ export interface Hello {
 
 function head(third: number, of: number = version): Buffer {
   const bytes = Buffer.alloc(headBytes);
-  magic.copy(bytes);
+  handshakeMagic.copy(bytes);
   bytes[4] = of;
   bytes[5] = third;
   return bytes;
@@ -80,8 +80,8 @@ export type ReadHello =
   | { readonly kind: "hello"; readonly hello: Hello; readonly usedBytes: number };
 
 export function readHello(bytes: Buffer): ReadHello {
-  const there = Math.min(bytes.length, magic.length);
-  if (magic.compare(bytes, 0, there, 0, there) !== 0) return { kind: "malformed" };
+  const there = Math.min(bytes.length, handshakeMagic.length);
+  if (handshakeMagic.compare(bytes, 0, there, 0, there) !== 0) return { kind: "malformed" };
   if (bytes.length < headBytes) return { kind: "more" };
   const isNamed = bytes[4] === namedVersion;
   if (bytes[4] !== version && !isNamed) return { kind: "version", version: bytes[4] as number };
@@ -118,8 +118,9 @@ export const refusalFrame = (why: keyof typeof refusals): Buffer => head(refusal
 
 /** Returns why an answer is none, in words; undefined while it may be one. */
 export function readRefusal(bytes: Buffer): { readonly why: string; readonly unauthenticated: boolean } | undefined {
-  const there = Math.min(bytes.length, magic.length);
-  if (magic.compare(bytes, 0, there, 0, there) !== 0) return { why: "what answers is no server of the bus", unauthenticated: false };
+  const there = Math.min(bytes.length, handshakeMagic.length);
+  if (handshakeMagic.compare(bytes, 0, there, 0, there) !== 0)
+    return { why: "what answers is no server of the bus", unauthenticated: false };
   if (bytes.length < headBytes) return undefined;
   if (bytes[4] !== version)
     return { why: `the server speaks version ${bytes[4]} of the bus, this release ${version}`, unauthenticated: false };

@@ -64,7 +64,7 @@ export const peerNameOf = (certificate: Pick<X509Certificate, "subjectAltName">)
   peerNameIn(certificate.subjectAltName);
 
 /** Returns why a verified certificate is none for this use; undefined if it is one. */
-export function unfit(own: PeerName, peer: PeerName | string, use: "caller" | "server"): string | undefined {
+export function unfitCertificate(own: PeerName, peer: PeerName | string, use: "caller" | "server"): string | undefined {
   if (typeof peer === "string") return peer;
   if (peer.stamp !== own.stamp) return `its certificate is of the stamp ${peer.stamp}, this process is of ${own.stamp}`;
   if (use === "server" && peer.role === "operator") return "its certificate is an operator's, which serves nothing";
@@ -80,7 +80,7 @@ export function callerBehind(socket: TLSSocket, own: PeerName): PeerName | strin
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return "it showed no certificate";
   const peer = peerNameOf(certificate);
-  return typeof peer === "string" ? peer : (unfit(own, peer, "caller") ?? peer);
+  return typeof peer === "string" ? peer : (unfitCertificate(own, peer, "caller") ?? peer);
 }
 
 /** Returns the facts about a caller that has proven a secret, and whose certificate was verified; a text that says why both don't go together. */
@@ -99,7 +99,7 @@ export function provenTwice(by: Proven, certified: PeerName | undefined): Proven
 export const checkServer =
   ({ own }: PeerTls) =>
   (_host: string, { subjectaltname }: Pick<PeerCertificate, "subjectaltname">): Error | undefined => {
-    const why = unfit(own, peerNameIn(subjectaltname), "server");
+    const why = unfitCertificate(own, peerNameIn(subjectaltname), "server");
     return why === undefined ? undefined : new Error(why);
   };
 

@@ -21,8 +21,8 @@ import {
   type Hello,
   keyIdBytes,
   keysMax,
+  noBytes,
   nonceBytes,
-  nothing,
   proofBytes,
   readAnswer,
   readHello,
@@ -248,12 +248,12 @@ class Dialing implements Handshake {
 
   received(bytes: Buffer): HandshakeStep {
     const refusedBy = readRefusal(bytes);
-    if (refusedBy !== undefined) return { kind: "refused", bytes: nothing, ...refusedBy };
+    if (refusedBy !== undefined) return { kind: "refused", bytes: noBytes, ...refusedBy };
     if (bytes.length < answerBytes) return { kind: "more" };
     const answer = readAnswer(bytes);
     const key = this.#keys.find(({ id }) => equal(id, answer.keyId));
     if (key === undefined || !equal(mac(key, "server", this.opening, answer.said), answer.proof)) {
-      return { kind: "refused", bytes: nothing, why: "the server does not know the secret of this stamp", unauthenticated: true };
+      return { kind: "refused", bytes: noBytes, why: "the server does not know the secret of this stamp", unauthenticated: true };
     }
     return {
       kind: "proven",
@@ -265,7 +265,7 @@ class Dialing implements Handshake {
 }
 
 class Accepting implements Handshake {
-  readonly opening: Buffer = nothing;
+  readonly opening: Buffer = noBytes;
   readonly #keysFor: (name: string | undefined) => readonly Key[];
   readonly #ports: readonly number[];
   readonly #random: RandomBytes;
@@ -286,7 +286,7 @@ class Accepting implements Handshake {
       case "more":
         return hello;
       case "malformed":
-        return { kind: "refused", bytes: nothing, why: "it does not begin as a connection of the bus", unauthenticated: false };
+        return { kind: "refused", bytes: noBytes, why: "it does not begin as a connection of the bus", unauthenticated: false };
       case "version":
         return refused("version", `the caller speaks version ${hello.version} of the bus, this release ${version}`, false);
       case "hello":
@@ -311,7 +311,7 @@ class Accepting implements Handshake {
   #proof(bytes: Buffer, { proof, by }: { readonly proof: Buffer; readonly by: Proven }): HandshakeStep {
     if (bytes.length < proofBytes) return { kind: "more" };
     if (!equal(bytes.subarray(0, proofBytes), proof)) return refused("proof", "the caller's proof is wrong", true);
-    return { kind: "proven", usedBytes: proofBytes, bytes: nothing, by };
+    return { kind: "proven", usedBytes: proofBytes, bytes: noBytes, by };
   }
 }
 

@@ -2,7 +2,7 @@
 import {
   type BlobOperationName,
   type BlobResource,
-  behaves,
+  behavesAs,
   blobOperations,
   type CustomerKey,
   type Parsed,
@@ -17,7 +17,7 @@ import {
   uncombined,
   withoutSlashes,
 } from "@stamp/azure-rest";
-import type { Held } from "@stamp/objects";
+import type { HeldEntry } from "@stamp/objects";
 import { resolve } from "@stamp/tree";
 import { type Blob, type Container, fromWire, toWire } from "@stamp/wire";
 import { type ContentKey, underKey } from "../../accounts/content-key.ts";
@@ -37,7 +37,7 @@ export interface BlobExchange extends Exchange {
   /** Answer of `containerOfRequest` for this request. */
   readonly containerRow: Promise<Parsed<Container>> | undefined;
   /** Set by `blobOfRequest` in an account with a hierarchical namespace: what the path names. */
-  readonly inTree?: { held?: Held; pathAccess?: string | undefined };
+  readonly inTree?: { held?: HeldEntry; pathAccess?: string | undefined };
 }
 
 export const isHierarchical = ({ account }: Pick<Exchange, "account">): boolean => account.serviceProperties.blob.hierarchicalNamespace;
@@ -118,7 +118,7 @@ const combining: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobPr
 /** Returns the blob and the conditions of the request. */
 export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlob>> {
   const said = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
-  const combines = behaves(exchange.version, "combinedConditions") || !combining.has(exchange.operation);
+  const combines = behavesAs(exchange.version, "combinedConditions") || !combining.has(exchange.operation);
   const conditions = !said.ok || combines ? said : uncombined(said.value);
   if (!conditions.ok) return conditions;
   const name = await blobOfRequest(exchange);

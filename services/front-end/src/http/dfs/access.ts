@@ -16,7 +16,7 @@ import {
   superuserId,
 } from "@stamp/azure-rest";
 import { FailureError } from "@stamp/base";
-import type { Held } from "@stamp/objects";
+import type { HeldEntry } from "@stamp/objects";
 import type { Blob, Container } from "@stamp/wire";
 import type { LocatedBlob } from "../../objects/objects.ts";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
@@ -59,7 +59,7 @@ export function creatorOf({ access: { ownerId } }: OnPath): Parsed<string> {
 }
 
 /** Id and kind of what a path names; undefined: the root. */
-export type Named = Held | undefined;
+export type Named = HeldEntry | undefined;
 
 const kindOf = (held: Named): PathKind => held?.kind ?? "root";
 

@@ -4,7 +4,7 @@
  * the commit is one of the blob: its conditions hold. A write that fails takes the entry away, if nobody else has written to it.
  */
 import { newPathAccess, type Parsed, parseConditions, parsed, pathAccessText, rejected } from "@stamp/azure-rest";
-import type { Held } from "@stamp/objects";
+import type { HeldEntry } from "@stamp/objects";
 import { create, remove, resolve } from "@stamp/tree";
 import { type BlobExchange, containerOfRequest } from "../blob/exchange.ts";
 import { type Answer, respond } from "../exchange.ts";
@@ -52,9 +52,9 @@ export async function writeFile(exchange: WritingExchange, write: () => Promise<
 }
 
 interface FileToWrite {
-  readonly held: Held;
+  readonly held: HeldEntry;
   /** Directory that a new file gets its access control from; undefined: the file is not new. */
-  readonly parent: { readonly held: Held | undefined } | undefined;
+  readonly parent: { readonly held: HeldEntry | undefined } | undefined;
   /** True if this request made the entry. */
   readonly isMade: boolean;
 }

@@ -19,7 +19,7 @@ import {
   parsed,
   rejected,
 } from "@stamp/azure-rest";
-import type { Held } from "@stamp/objects";
+import type { HeldEntry } from "@stamp/objects";
 import { list, reach } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { rootId } from "../../trees/trees.ts";
@@ -129,7 +129,12 @@ async function mayAll(
 const entriesAtOnce = 256;
 
 /** Refuses a recursive deletion of a directory if the caller may not empty it, or one below it. */
-export async function mayRemoveBelow(exchange: OnPath, row: Container, directory: Held, names: readonly string[]): Promise<Parsed<void>> {
+export async function mayRemoveBelow(
+  exchange: OnPath,
+  row: Container,
+  directory: HeldEntry,
+  names: readonly string[],
+): Promise<Parsed<void>> {
   const { judged } = exchange.access;
   if (!judged) return parsed(undefined);
   let directories: Named[] = [directory];

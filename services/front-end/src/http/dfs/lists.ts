@@ -1,7 +1,7 @@
 /** Lists of paths, and what is asked of one without its content. */
 import { badQuery, blobHeaders, etagAndTime, type Parsed, parsed, pathsJson, rejected, type ShownPath } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
-import type { Held } from "@stamp/objects";
+import type { HeldEntry } from "@stamp/objects";
 import { type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
@@ -57,7 +57,7 @@ function pageOf(exchange: OnPath, shown: readonly ShownPath[], continuation?: Ui
 }
 
 /** The list of a file tells the file: Hadoop asks so what a path is. */
-async function listFile(exchange: OnPath, row: Container, names: readonly string[], held: Held): Promise<Answer> {
+async function listFile(exchange: OnPath, row: Container, names: readonly string[], held: HeldEntry): Promise<Answer> {
   const file = await pathOf(exchange, row, [], { path: names, held });
   if (!file.ok) return file;
   return file.value ? pageOf(exchange, [file.value]) : rejected("PathNotFound");

@@ -18,7 +18,7 @@ import {
   rejected,
   restError,
 } from "@stamp/azure-rest";
-import type { Held, HeldKind, TreeName } from "@stamp/objects";
+import type { HeldEntry, HeldKind, TreeName } from "@stamp/objects";
 import { create, type Refusal, remove, rename, resolve } from "@stamp/tree";
 import type { Blob, Container } from "@stamp/wire";
 import { underKey } from "../../accounts/content-key.ts";
@@ -141,7 +141,7 @@ async function makeOrReplace(
 /** Gives new content and properties to a path that is there, under its id. Conditions are looked at where its row is. */
 async function replace(
   making: Making,
-  held: Held,
+  held: HeldEntry,
   kind: HeldKind,
   properties: Written,
   conditions: ConditionHeaders,

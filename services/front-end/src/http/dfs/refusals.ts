@@ -1,7 +1,7 @@
 /** Refusals of trees, as Data Lake Storage answers them. */
 import { type RestError, rejected, restError, restErrorOfService } from "@stamp/azure-rest";
 import type { Result } from "@stamp/tree";
-import { busy } from "../../objects/failures.ts";
+import { busyError } from "../../objects/failures.ts";
 
 type Refused = Extract<Result<unknown>, { readonly ok: false }>;
 
@@ -27,9 +27,9 @@ export function treeError({ refusal, condition = "" }: Refused): RestError {
     case "conditionNotMet":
       return restErrorOfService(condition, "", { status: "412" });
     case "busy":
-      return busy("Another operation on this path is under way.");
+      return busyError("Another operation on this path is under way.");
     case "changed":
-      return busy("The path names something else than when the caller's rights were looked at.");
+      return busyError("The path names something else than when the caller's rights were looked at.");
     case "unknown":
       return restError("OperationTimedOut");
     default:

@@ -1,6 +1,6 @@
 /** A request of the Files service: its share, and the file or directory that its path names. */
 import { type FileResource, notImplemented, type Parsed, parsed, queryValue, rejected } from "@stamp/azure-rest";
-import { type Held, shareContainer, type TreeName } from "@stamp/objects";
+import { type HeldEntry, shareContainer, type TreeName } from "@stamp/objects";
 import { resolve } from "@stamp/tree";
 import { type Blob, type Container, fromWire } from "@stamp/wire";
 import type { LocatedBlob } from "../../objects/objects.ts";
@@ -34,7 +34,7 @@ export const locatedOf = (exchange: FileExchange, row: Container, id: string): L
 export interface FoundEntry {
   readonly row: Container;
   readonly name: LocatedBlob;
-  readonly held: Held;
+  readonly held: HeldEntry;
   /** Id of the directory that it is in; undefined: the root. */
   readonly parentId: string | undefined;
 }
@@ -42,7 +42,7 @@ export interface FoundEntry {
 /** Finds the entry of the request's path; `root` if the path is empty. Refuses one of the other kind. */
 export async function entryOf(
   exchange: FileExchange,
-  kind: Held["kind"],
+  kind: HeldEntry["kind"],
 ): Promise<Parsed<FoundEntry | { readonly row: Container; readonly root: true }>> {
   const row = await shareRow(exchange);
   if (!row.ok) return row;
@@ -54,7 +54,7 @@ export async function entryOf(
     if (found.refusal !== "notFound" && found.refusal !== "notDirectory") return refusedFile(found);
     return rejected((await hasParent(exchange, tree)) ? "ResourceNotFound" : "ParentNotFound");
   }
-  const held = found.value.at(-1)?.held as Held;
+  const held = found.value.at(-1)?.held as HeldEntry;
   if (held.kind !== kind) return rejected("ResourceTypeMismatch");
   return parsed({ row: row.value, held, name: locatedOf(exchange, row.value, held.id), parentId: found.value.at(-2)?.held.id });
 }
@@ -66,7 +66,7 @@ async function hasParent(exchange: FileExchange, tree: TreeName): Promise<boolea
 }
 
 /** Finds the entry, and refuses the root: it has none. */
-export async function belowRoot(exchange: FileExchange, kind: Held["kind"]): Promise<Parsed<FoundEntry>> {
+export async function belowRoot(exchange: FileExchange, kind: HeldEntry["kind"]): Promise<Parsed<FoundEntry>> {
   const found = await entryOf(exchange, kind);
   if (!found.ok) return found;
   return "root" in found.value ? notImplemented("This operation on the root directory of a share") : parsed(found.value);

@@ -18,7 +18,7 @@ import type { Entity, LocatedTable, PackedEntities } from "@stamp/objects";
 import { type Answer, respond, respondText } from "../exchange.ts";
 import { TextWriter } from "../turns.ts";
 import { type ChangeName, changeOf, type RequestedChange } from "./changes.ts";
-import { checkRange, filterOfRange, narrowed } from "./entity-range.ts";
+import { checkRange, filterOfRange, narrowedFilter } from "./entity-range.ts";
 import { dataServiceHeaders, locate, type TableExchange, tableOf, textBody, wantedForm } from "./exchange.ts";
 
 /** An entity of 1 MiB may be longer in JSON. */
@@ -36,7 +36,7 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
   const table = await locate(exchange);
   if (!table.ok) return table;
   const { select, top } = query.value;
-  const filter = narrowed(query.value.filter, filterOfRange(exchange.access.entityRange));
+  const filter = narrowedFilter(query.value.filter, filterOfRange(exchange.access.entityRange));
   const question = { table: table.value, filter, select, after: after.value, entitiesMax: top };
   const { world, texts } = exchange.objects.parts;
   const text = new TextWriter(world.clock, texts);

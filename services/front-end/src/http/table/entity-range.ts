@@ -3,7 +3,7 @@
  * filter of a query.
  */
 import { type Parsed, parsed, rejected } from "@stamp/azure-rest";
-import { type ComparisonOperator, type EntityKey, type FilterTerm, fits } from "@stamp/objects";
+import { type ComparisonOperator, type EntityKey, type FilterTerm, fitsFilter } from "@stamp/objects";
 import type { EntityRange } from "../exchange.ts";
 
 const compare = (property: "PartitionKey" | "RowKey", operator: ComparisonOperator, value: string): FilterTerm => ({
@@ -32,10 +32,10 @@ export function filterOfRange(range: EntityRange | undefined): readonly FilterTe
 }
 
 /** Returns a filter that passes what both filters pass. */
-export const narrowed = (filter: readonly FilterTerm[], by: readonly FilterTerm[]): readonly FilterTerm[] =>
+export const narrowedFilter = (filter: readonly FilterTerm[], by: readonly FilterTerm[]): readonly FilterTerm[] =>
   filter.length > 0 && by.length > 0 ? [...filter, ...by, and] : [...filter, ...by];
 
 export function checkRange(range: EntityRange | undefined, { partitionKey, rowKey }: EntityKey): Parsed<void> {
-  const inside = fits(filterOfRange(range), (name) => ({ type: "string", value: name === "PartitionKey" ? partitionKey : rowKey }));
+  const inside = fitsFilter(filterOfRange(range), (name) => ({ type: "string", value: name === "PartitionKey" ? partitionKey : rowKey }));
   return inside ? parsed(undefined) : rejected("AuthorizationFailure");
 }

@@ -6,7 +6,7 @@ import { accountKeys, blobSchema, encodeKey, encodeRow, entitySchema, messageSch
 import type { Turns } from "@stamp/ports";
 import type { Row } from "@stamp/range-partition";
 import { Simulation } from "@stamp/virtual-time";
-import { admitted, keysAdmitted } from "./admission.ts";
+import { admittedRows, keysAdmitted } from "./admission.ts";
 import { type DataHandle, HandleKey, Vouchers } from "./data-handles.ts";
 import { place, rowOf } from "./testing/bench.ts";
 
@@ -30,7 +30,7 @@ const stored = (rows: readonly Row[]) => async (): Promise<readonly Row[]> => {
   return rows;
 };
 const asked = async (rows: readonly Row[], before: readonly Row[], vouchers?: Vouchers, isChecked = true): Promise<string> =>
-  reasonOf(await sim.run(() => admitted(world, range, rows, stored(before), { table: "Blob", isChecked, vouchers })));
+  reasonOf(await sim.run(() => admittedRows(world, range, rows, stored(before), { table: "Blob", isChecked, vouchers })));
 
 test("admission: while extents are about to leave, a row that grows keeps what it has in them, and gets nothing new there", async () => {
   const old = rowsOf(mine, [rowOf(place(11, 0, 100), place(12, 50, 100))]);
@@ -124,7 +124,9 @@ test("admission: every malformed row of every kind is refused: other types, byte
     ["Blob", entity, [3, 1, 0], encodeRow(blobSchema, { inline: new Uint8Array(3) })],
   ] as const;
   const ask = async (of: (typeof good)[number][0], key: Uint8Array, value: Uint8Array): Promise<string> =>
-    reasonOf(await sim.run(() => admitted(world, range, [[key, value]], stored([]), { table: of, isChecked: false, vouchers: undefined })));
+    reasonOf(
+      await sim.run(() => admittedRows(world, range, [[key, value]], stored([]), { table: of, isChecked: false, vouchers: undefined })),
+    );
   for (const [of, partition, object, value] of good) {
     const at = (...more: readonly (string | number)[]) => encodeKey([["acct"], partition, [...object, ...more]]);
     const what = `${of} ${JSON.stringify([partition, object])}`;

@@ -48,7 +48,7 @@ export function keysAdmitted(name: Uint8Array, keys: Iterable<Uint8Array>): Outc
  * `rows`: rows to be written. `stored`: reads the rows that they replace, and those that are deleted with it. Rows of a later version than
  * the first are written after the range's state says so (docs/formats/versions.md).
  */
-export async function admitted(
+export async function admittedRows(
   world: World,
   range: Pick<RangePartition, "rangeId" | "need" | "ownsPlace">,
   rows: readonly Row[],

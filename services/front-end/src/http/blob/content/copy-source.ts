@@ -260,7 +260,7 @@ export async function readSourceTags(exchange: BlobExchange, source: CopySource,
 }
 
 /** Returns the source with the condition that its content still has this ETag. */
-export function unchanged(source: CopySource, { etag }: Blob): CopySource {
+export function unchangedSource(source: CopySource, { etag }: Blob): CopySource {
   if (source.kind === "here") return { ...source, conditions: { ifMatch: etag } };
   return etag === "" ? source : { ...source, headers: { ...source.headers, "if-match": etag } };
 }

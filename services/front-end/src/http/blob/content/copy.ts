@@ -42,7 +42,7 @@ import {
   readSourceParts,
   readSourceTags,
   sourceOf,
-  unchanged,
+  unchangedSource,
 } from "./copy-source.ts";
 import { newStateOf } from "./new-state.ts";
 
@@ -191,7 +191,7 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   }
   const content = await readSource(
     exchange,
-    unchanged(source, found.blob),
+    unchangedSource(source, found.blob),
     undefined,
     copyFromUrlBytesMax,
     () => found.blob.headers?.contentEncoding ?? "",

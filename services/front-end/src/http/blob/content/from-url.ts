@@ -3,7 +3,7 @@ import {
   allParsed,
   type ByteRange,
   badHeader,
-  behaves,
+  behavesAs,
   bodyLimitsOf,
   crc64Text,
   etagAndTime,
@@ -70,7 +70,7 @@ async function fetched(
   const content = await readSource(exchange, source.value, range, bytesMax, whole?.keptEncoding);
   if (!content.ok) return content;
   const { blob, bytes, lengthBytes } = content.value;
-  const crc64 = behaves(exchange.version, "contentCrc64") && digests.value.md5 === undefined;
+  const crc64 = behavesAs(exchange.version, "contentCrc64") && digests.value.md5 === undefined;
   const wants = { md5: whole !== undefined || digests.value.md5 !== undefined || !crc64, crc64 };
   const { request, key, cause } = exchange;
   const options = { contentLengthBytes: lengthBytes, wants, key, signal: request.signal, isPages, cause };

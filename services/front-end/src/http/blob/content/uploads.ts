@@ -4,7 +4,7 @@ import {
   BlockListReader,
   badHeader,
   badQuery,
-  behaves,
+  behavesAs,
   blockListBytesMax,
   blockListXml,
   bodyLimitsOf,
@@ -60,7 +60,7 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   if (!name.ok) return name;
   const wants = {
     md5: isBlock || announced.md5 !== undefined,
-    crc64: announced.md5 === undefined && behaves(version, "contentCrc64"),
+    crc64: announced.md5 === undefined && behavesAs(version, "contentCrc64"),
   };
   const received = await objects.receive(name.value, request.body, {
     contentLengthBytes: length.value,
@@ -147,8 +147,8 @@ export async function receiveChecked(
   isPages = false,
 ): Promise<Parsed<CheckedBody>> {
   const { objects, request, version } = exchange;
-  const crc64 = behaves(version, "contentCrc64") && announced.md5 === undefined;
-  const wants = { md5: announced.md5 !== undefined || !behaves(version, "contentCrc64"), crc64 };
+  const crc64 = behavesAs(version, "contentCrc64") && announced.md5 === undefined;
+  const wants = { md5: announced.md5 !== undefined || !behavesAs(version, "contentCrc64"), crc64 };
   const received = await objects.receive(name, request.body, {
     contentLengthBytes: lengthBytes,
     wants,
