@@ -14,7 +14,7 @@ import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/rep
 import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|queues|registers|restarts|bank|leases|holds|locks|consensus|disks|loads|uploads|writers|coding|geo|geo-queues] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
+const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|queues|registers|restarts|bank|leases|holds|locks|consensus|restores|disks|loads|uploads|writers|coding|geo|geo-queues] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({
@@ -55,7 +55,7 @@ if (values.focus !== undefined && !focusNames.includes(values.focus))
 const workers = numberOf("workers");
 const seedTimeoutMs = numberOf("seed-timeout-s") * 1000;
 /** Workloads whose scene is the faults: a focus does not aim them. */
-const faultsOfTheirOwn: readonly WorkloadName[] = ["disks", "loads", "uploads"];
+const faultsOfTheirOwn: readonly WorkloadName[] = ["disks", "loads", "restores", "uploads"];
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 
 process.exitCode = await main();

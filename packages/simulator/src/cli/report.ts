@@ -13,6 +13,7 @@ export type WorkloadName =
   | "holds"
   | "locks"
   | "consensus"
+  | "restores"
   | "disks"
   | "loads"
   | "uploads"
@@ -33,6 +34,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "holds",
   "locks",
   "consensus",
+  "restores",
   "disks",
   "loads",
   "uploads",

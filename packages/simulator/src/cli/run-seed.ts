@@ -16,6 +16,7 @@ import { lockWorkload } from "../workloads/locks.ts";
 import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
+import { restoreWorkload } from "../workloads/restores/workload.ts";
 import type { Tally, Workload } from "../workloads/run/workload.ts";
 import { streamWorkload } from "../workloads/streams.ts";
 import { uploadWorkload } from "../workloads/uploads.ts";
@@ -35,6 +36,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   holds: holdWorkload,
   locks: lockWorkload,
   consensus: consensusWorkload,
+  restores: restoreWorkload,
   disks: diskWorkload,
   loads: loadWorkload,
   uploads: uploadWorkload,
@@ -64,7 +66,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
   const focus = job.focus === undefined ? undefined : focusNamed(job.focus);
   const sim = new Simulation({
     overEtcd: focus?.overEtcd === true,
-    replicatesMetadata: focus?.replicatesMetadata === true || job.workload === "consensus",
+    replicatesMetadata: focus?.replicatesMetadata === true || ["consensus", "restores"].includes(job.workload),
     clockDriftPpmMax: 200,
     timeLimitMs: 3600_000,
     rules: rulesWithout(...job.rulesOff),

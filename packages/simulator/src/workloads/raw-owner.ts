@@ -120,7 +120,9 @@ export class RawOwner {
       );
       if (given.ok) {
         this.#judge.count("extents allocated");
-        return { sealed: Number(given.value.sealedLengthBytes), extent: given.value.extent as ExtentLocation };
+        const extent = given.value.extent as ExtentLocation;
+        this.#judge.begun(extent.extentId, { stream: this.stream, addresses: extent.addresses });
+        return { sealed: Number(given.value.sealedLengthBytes), extent };
       }
       if (given.failure.reason === "staleOwnerEpoch" || given.failure.reason === "streamNotFound") return undefined;
       this.#judge.count(`allocate ${given.failure.reason}`);

@@ -155,7 +155,8 @@ async function readList(world: World, stream: string, extents: readonly ExtentLo
   return records;
 }
 
-async function fromAny<T>(
+/** Asks replicas, one after another, until one gives a usable answer; fails the run when the bound passes. */
+export async function fromAny<T>(
   world: World,
   extent: ExtentLocation,
   read: (address: string, timeoutMs: number) => Promise<Outcome<T>>,

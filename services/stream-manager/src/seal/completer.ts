@@ -108,7 +108,8 @@ export class Completer {
    * metadata that was restored. Its length is settled, and its stream does not wait for it.
    */
   #isGone({ id, replicas }: ExtentRecord): boolean {
-    return replicas.length > 0 && replicas.every(({ nodeId }) => this.broken(id, nodeId));
+    const { nodes } = this.#term;
+    return replicas.length > 0 && replicas.every((replica) => this.broken(id, replica.nodeId) || nodes.hasOtherDisk(replica));
   }
 
   /**

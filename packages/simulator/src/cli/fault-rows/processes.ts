@@ -223,16 +223,18 @@ export const processRows: readonly FaultRow[] = [
     rules: [
       {
         name: "extentsComeBack",
-        unnoticed: "no workload restores a copy of the metadata; the tests do, and without the rule the list ends where the copy had it",
+        workload: "restores",
+        why: "a record that was acknowledged in an extent that began after the copy is in no list any more",
       },
       {
         name: "deletedStaysDeleted",
-        unnoticed:
-          "no workload restores a copy of the metadata beside the disk of a node that had been replaced; the test gives such a replica",
+        workload: "restores",
+        why: "the older disk of a node comes back, and an extent that was deleted before the copy is in the list of the stream that was made anew",
       },
       {
         name: "oneHistoryComesBack",
-        unnoticed: "no workload restores twice from one copy; the model does, and the test gives extents of both histories",
+        workload: "restores",
+        why: "an extent that its stream went on without after a restore comes back at the next one",
       },
     ],
     tests: ["services/stream-manager/src/restored/take-back.test.ts", "packages/stream/src/taken-back/taken-back.test.ts"],

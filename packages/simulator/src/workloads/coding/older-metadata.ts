@@ -5,25 +5,17 @@
  *
  * No owner appends and no attempt is begun meanwhile: both would be lost with the metadata.
  */
-import { unwrap } from "@stamp/base";
-import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
-import { inMemory, MetadataClient, openSnapshot, type SnapshotSource } from "@stamp/metadata-store";
-import type { Clock } from "@stamp/ports";
+import { lockServiceAddresses, type SnapshotSource } from "@stamp/metadata-store";
 import type { Simulation } from "@stamp/virtual-time";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
+import { copyOfNow, restoreCopy } from "../restores/restored-metadata.ts";
 import { by } from "../streams.ts";
 import { deleteStrays, profileName, type Stage } from "./callers.ts";
 
 const codedExtentsMax = 6;
-/** Copies are taken every 30 s. */
-const copyWithinMs = 90_000;
 const codedWithinMs = 240_000;
 const leadsWithinMs = 120_000;
-const askTimeoutMs = 1_000;
 const deletesForMs = 20_000;
-/** Half a year: virtual time begins with the year from which a restore counts its seconds. */
-const laterMs = 180 * 86_400_000;
-const copiesFolder = "metadata-copies";
 
 export async function restoreOlderMetadata(stage: Stage, lockService: string, nodes: readonly string[]): Promise<void> {
   const { sim, judge } = stage;
@@ -56,41 +48,10 @@ async function becomesFragments(stage: Stage, { location }: ExtentInfo): Promise
   });
 }
 
-/** Returns a copy that was taken after this moment. */
-async function copyOfNow(sim: Simulation, lockService: string, keeper: string): Promise<SnapshotSource> {
-  const metadata = new MetadataClient(sim.world("person"), lockService);
-  const version = await by(sim, sim.nowMs + leadsWithinMs, "the metadata store answers", async () => {
-    const position = await metadata.position(askTimeoutMs);
-    return position.ok ? position.value.version : undefined;
-  });
-  const { disk } = sim.world(keeper);
-  return by(sim, sim.nowMs + copyWithinMs, `${keeper} has a copy of the metadata`, async () => {
-    const names = await disk.list(copiesFolder);
-    const name = names.find((each) => Number(/^(\d+)\.snapshot$/.exec(each)?.[1]) >= version);
-    if (name === undefined) return undefined;
-    const file = await disk.open(`${copiesFolder}/${name}`);
-    const bytes = await file.read(0, await file.sizeBytes());
-    await file.close();
-    return inMemory(bytes.slice());
-  });
-}
-
 /** Takes the copy into an empty metadata store. */
 async function restore(sim: Simulation, lockService: string, copy: SnapshotSource): Promise<void> {
-  await sim.stop(lockService);
-  sim.keyValue(lockService).drop(metadataStoreName);
-  const offline = sim.offline(lockService);
-  const snapshot = unwrap(await openSnapshot(copy, (bytes, seed) => offline.digest.crc32c(bytes, seed)));
-  const { clock } = offline;
-  const later: Clock = {
-    monotonicMs: () => clock.monotonicMs(),
-    suspendedMs: () => 0,
-    after: (delayMs, call) => clock.after(delayMs, call),
-    wallMs: () => clock.wallMs() + laterMs,
-  };
-  unwrap(await restoreMetadata({ ...offline, clock: later }, snapshot));
-  sim.note("the metadata are restored from a copy", `taken at transaction ${snapshot.version}`);
-  sim.restart(lockService);
+  await restoreCopy(sim, lockService, copy);
+  for (const name of lockServiceAddresses(lockService)) sim.restart(name);
 }
 
 async function leads(stage: Stage): Promise<void> {

@@ -48,6 +48,11 @@ export interface JudgedPlace {
   readonly place: RecordPlace;
 }
 
+export interface BegunExtent {
+  readonly stream: string;
+  readonly addresses: readonly string[];
+}
+
 interface Given {
   readonly epoch: number;
   readonly records: ReadonlySet<string>;
@@ -65,6 +70,8 @@ export class StreamJudge {
   readonly #sealed = new Map<bigint, number>();
   /** Where a person gave up what lies behind. */
   readonly #givenUp = new Map<bigint, number>();
+  /** Extents that owners were given, and where their replicas were. */
+  readonly #begun = new Map<bigint, BegunExtent>();
   readonly #counts: Record<string, number>;
 
   constructor(counts: Record<string, number>) {
@@ -73,6 +80,16 @@ export class StreamJudge {
 
   count(what: string, more = 1): void {
     this.#counts[what] = (this.#counts[what] ?? 0) + more;
+  }
+
+  /** Notes that an owner was given this extent to append to. */
+  begun(extent: bigint, where: BegunExtent): void {
+    this.#begun.set(extent, where);
+  }
+
+  /** Extents that owners were given, in order. */
+  get begunExtents(): ReadonlyMap<bigint, BegunExtent> {
+    return this.#begun;
   }
 
   sent(stream: string, record: RecordName): void {
