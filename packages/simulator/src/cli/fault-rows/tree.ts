@@ -5,7 +5,7 @@ const rulesTest = "packages/tree/src/rules.test.ts";
 const actorsTest = "packages/tree/src/actors.test.ts";
 
 /** Reason why no seed notices; behind it stands the name of the rule in the model. */
-const noDoor = "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule";
+const noWorkload = "no workload of the simulator has directories. Model tree.pml has the rule";
 
 export const treeRows: readonly FaultRow[] = [
   {
@@ -15,23 +15,23 @@ export const treeRows: readonly FaultRow[] = [
     rules: [
       {
         name: "treeBegunBeforeMarks",
-        unnoticed: `${noDoor} as BEGIN`,
+        unnoticed: `${noWorkload} as BEGIN`,
       },
       {
         name: "treeDecidedWhereBegun",
-        unnoticed: `${noDoor} as DECIDE`,
+        unnoticed: `${noWorkload} as DECIDE`,
       },
       {
         name: "treeMarksOutliveClocks",
-        unnoticed: `${noDoor} as ABORT`,
+        unnoticed: `${noWorkload} as ABORT`,
       },
       {
         name: "treePrimaryFinished",
-        unnoticed: `${noDoor} as FINISH`,
+        unnoticed: `${noWorkload} as FINISH`,
       },
       {
         name: "treeAttemptsFresh",
-        unnoticed: `${noDoor} as FRESH`,
+        unnoticed: `${noWorkload} as FRESH`,
       },
     ],
     tests: [rulesTest, actorsTest],
@@ -43,11 +43,11 @@ export const treeRows: readonly FaultRow[] = [
     rules: [
       {
         name: "treeMarksAskPrimary",
-        unnoticed: `${noDoor} as ASK`,
+        unnoticed: `${noWorkload} as ASK`,
       },
       {
         name: "treeMarksReadAgain",
-        unnoticed: `${noDoor} as REREAD`,
+        unnoticed: `${noWorkload} as REREAD`,
       },
     ],
     tests: [rulesTest, actorsTest],
@@ -59,15 +59,15 @@ export const treeRows: readonly FaultRow[] = [
     rules: [
       {
         name: "treeWriteBeforeLook",
-        unnoticed: `${noDoor} as WRITE`,
+        unnoticed: `${noWorkload} as WRITE`,
       },
       {
         name: "treeMarkBeforeLook",
-        unnoticed: `${noDoor} as MARK`,
+        unnoticed: `${noWorkload} as MARK`,
       },
       {
         name: "treeBegunIsEntry",
-        unnoticed: `${noDoor} as PENDING`,
+        unnoticed: `${noWorkload} as PENDING`,
       },
     ],
     tests: [rulesTest, actorsTest],
@@ -79,11 +79,11 @@ export const treeRows: readonly FaultRow[] = [
     rules: [
       {
         name: "treeMoveLock",
-        unnoticed: `${noDoor} as LOCK`,
+        unnoticed: `${noWorkload} as LOCK`,
       },
       {
         name: "treeWalkUnderLock",
-        unnoticed: `${noDoor} as WALK`,
+        unnoticed: `${noWorkload} as WALK`,
       },
     ],
     tests: [rulesTest, actorsTest],
@@ -96,7 +96,7 @@ export const treeRows: readonly FaultRow[] = [
     rules: [
       {
         name: "treeCollectsRemoved",
-        unnoticed: `${noDoor}'s other half as SETTLE`,
+        unnoticed: `${noWorkload}'s other half as SETTLE`,
       },
     ],
     tests: [rulesTest, actorsTest],
