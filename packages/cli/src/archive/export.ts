@@ -5,6 +5,7 @@ import { inOrder } from "./in-order.ts";
 import {
   BlobChanged,
   type BlobChunk,
+  type BlobFacts,
   type BlobGroup,
   type BlobItem,
   countBlob,
@@ -49,21 +50,32 @@ interface Begun {
   /** Number of the item in its group, from 0 on. */
   readonly index: number;
   readonly etag: string;
+  /** A snapshot may have the ETag of its blob. */
+  readonly which: string;
   /** Offset in the blob of what follows. */
   readonly at: number;
   /** Bytes of the group in the archive. */
   readonly bytes: number;
 }
 
-const begunNames = ["begunName", "begunIndex", "begunEtag", "begunAt", "begunBytes"];
+const begunNames = ["begunName", "begunIndex", "begunEtag", "begunWhich", "begunAt", "begunBytes"];
+
+/** Names an item among those of its name. */
+const whichOf = ({ current, snapshot, version }: BlobFacts): string => (current ? "" : snapshot || version);
 
 const positionIn = (position: SourcePosition): SourcePosition =>
   Object.fromEntries(Object.entries(position).filter(([name]) => !begunNames.includes(name)));
 
 function begunIn(position: SourcePosition): Begun | undefined {
-  const { begunName, begunIndex, begunEtag, begunAt, begunBytes } = position;
+  const { begunName, begunIndex, begunEtag, begunWhich, begunAt, begunBytes } = position;
   if (begunName === undefined) return undefined;
-  return { name: String(begunName), index: Number(begunIndex), etag: String(begunEtag), at: Number(begunAt), bytes: Number(begunBytes) };
+  const [name, etag, which] = [begunName, begunEtag, begunWhich].map(String) as [string, string, string];
+  return { name, index: Number(begunIndex), etag, which, at: Number(begunAt), bytes: Number(begunBytes) };
+}
+
+function isSame({ name, blobs }: BlobGroup, begun: Begun): boolean {
+  const facts = blobs[begun.index]?.facts;
+  return name === begun.name && facts !== undefined && facts.etag === begun.etag && whichOf(facts) === begun.which;
 }
 
 /** Reads small blobs ahead. What fails is read once more at its turn, and told there. */
@@ -102,7 +114,7 @@ class GroupWriter {
 
   async write(first: BlobGroup, begun: Begun | undefined): Promise<void> {
     let group: BlobGroup | undefined = first;
-    let from = begun !== undefined && group.name === begun.name && group.blobs[begun.index]?.facts.etag === begun.etag ? begun : undefined;
+    let from = begun !== undefined && isSame(first, begun) ? begun : undefined;
     for (let tried = 1; group !== undefined; tried++) {
       try {
         await this.#once(group, from);
@@ -132,8 +144,8 @@ class GroupWriter {
         this.#bytes += chunk.bytes.length;
         if (!this.#writer.isFull()) continue;
         const at = chunk.at + chunk.bytes.length;
-        const begun = { begunName: name, begunIndex: index, begunEtag: facts.etag, begunAt: at, begunBytes: this.#bytes };
-        await this.#writer.commit({ ...this.#before, ...begun });
+        const begun = { begunName: name, begunIndex: index, begunEtag: facts.etag, begunWhich: whichOf(facts), begunAt: at };
+        await this.#writer.commit({ ...this.#before, ...begun, begunBytes: this.#bytes });
       }
     }
     await this.#writer.line({ kind: "end" });

@@ -121,6 +121,35 @@ test("archive: an export that was left goes on, also in the middle of a blob, an
   assert.deepEqual([manifest.counts.blobs, manifest.counts.bytes, manifest.counts.containers], [2, 15, 1]);
 });
 
+test("archive: a snapshot that went while an export was left, and had its blob's ETag, is not continued by the blob", async (context) => {
+  const folder = folderOf(context);
+  const blob = (each: Partial<BlobFacts>): BlobGroup["blobs"][number] => {
+    const [item] = group("a", ["one", "two"]).blobs;
+    if (item === undefined) throw new Error("no blob");
+    return { ...item, facts: { ...item.facts, ...each } };
+  };
+  const snapshot = blob({ snapshot: "2026-01-01T00:00:00.0000000Z", current: false });
+  const all: BlobGroup = { ...group("a", []), blobs: [snapshot, blob({})] };
+  let nowMs = 0;
+  const writer = await ArchiveWriter.open(folder, beginning, () => (nowMs += 20_000));
+  let commits = 0;
+  const commit = writer.commit.bind(writer);
+  writer.commit = async (...args) => {
+    await commit(...args);
+    if (++commits === 2) throw new Error("killed");
+  };
+  await assert.rejects(
+    exportSteps(writer, source([box, all]), () => {}),
+    /killed/,
+  );
+  await writer.close();
+  await written(folder, [box, { ...all, blobs: [blob({})] }]);
+  const found: unknown[] = [];
+  for await (const { item } of (await ArchiveReader.open(folder)).steps({}))
+    if (item.kind === "blobs") found.push(item.blobs.map(({ facts: { snapshot, current } }) => [snapshot, current]));
+  assert.deepEqual(found, [[["", true]]]);
+});
+
 test("archive: what was written behind the last part, and a list of checksums that was cut, are made anew", async (context) => {
   const folder = folderOf(context);
   const writer = await ArchiveWriter.open(folder, beginning);

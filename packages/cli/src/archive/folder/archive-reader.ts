@@ -88,7 +88,10 @@ export class ArchiveReader {
       await lines.take();
       if (++count > groupLinesMax) throw new DamagedArchive(`${at.where}: more than ${groupLinesMax} lines about one name`);
       if (line.kind === "blob") {
-        if (line.item === 1) blobs = [];
+        if (line.item === 1) {
+          blobs = [];
+          count = 1;
+        }
         if (line.item !== blobs.length + 1) throw new DamagedArchive(`${at.where}: item ${line.item} follows item ${blobs.length}`);
         blobs.push({ line, chunks: [] });
       } else if (line.kind === "data") {
