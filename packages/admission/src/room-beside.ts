@@ -41,7 +41,7 @@ export interface SmallOperation {
 const intervalMs = 100;
 /** Small operations that are there at once, on average; with fewer they do not count. */
 const presentMin = 0.5;
-/** The average of what is there goes back over about so long, in milliseconds. */
+/** Time over which the average of present operations goes back, in milliseconds. */
 const presentOverMs = 1_000;
 const fall = 0.5;
 const rise = 1.25;

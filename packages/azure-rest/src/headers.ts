@@ -49,7 +49,7 @@ function sentNames(header: string, rawHeaders: readonly string[] = []): string[]
   return names;
 }
 
-/** Inclusive start, exclusive end; without an end, to the end of the blob. */
+/** Range of bytes: inclusive start, exclusive end; without an end, to the end of the blob. */
 export interface ByteRange {
   readonly startBytes: number;
   readonly endBytes?: number;

@@ -7,7 +7,7 @@ const goneMin = 1_024;
 
 export class OrderedIds<Id extends number> {
   readonly #isThere: (id: Id) => boolean;
-  /** Ascending unless `#sorted` is false; may hold some that are gone. */
+  /** Ids, ascending unless `#sorted` is false; may hold some that are gone. */
   #ids: Id[] = [];
   #sorted = true;
   #gone = 0;

@@ -10,7 +10,7 @@ const meant: Readonly<Record<string, string>> = {
   top: "status",
   check: "fsck",
 };
-/** A word of so many changed letters is another word, not a slip: one in two. */
+/** Share of changed letters from which on a word is another word and not a slip. */
 const changedShareMax = 0.5;
 
 /** Returns the word nearest to `text`; undefined if none is near. */

@@ -13,7 +13,7 @@ import { warn } from "./say.ts";
 const firstMs = 2_000;
 /** A line is repeated after this time, with the time that has passed, also if nothing has changed. */
 const saidEveryMs = 10_000;
-/** A line that has changed comes at most so often. */
+/** Shortest time between two changes of a line, in milliseconds. */
 const changedEveryMs = 2_000;
 
 export interface ProgressDoor {

@@ -17,7 +17,7 @@ export interface StartedProcess {
   readonly name: string;
   /** Address that other processes call, host:port. */
   readonly grpc: string;
-  /** Where others ask for `/ready`, host:port. */
+  /** Address at which others ask for `/ready`, host:port. */
   readonly http: string;
   /** Environment for the process, besides what the supervisor itself has. */
   readonly environment: Readonly<Record<string, string>>;

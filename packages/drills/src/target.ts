@@ -42,7 +42,7 @@ export interface DrillTarget {
 }
 
 export interface DrillContainers {
-  /** Where a container on the network of the processes reaches the Blob service of the front-end. */
+  /** Address at which a container on the processes' network reaches the front-end's Blob service. */
   readonly blob: { readonly host: string; readonly port: number };
   /** Returns the command that runs a program of the image with one argument in a container, which has an address of its own. */
   commandOf(program: string, argument: string): readonly [command: string, ...args: string[]];

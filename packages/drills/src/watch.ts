@@ -20,7 +20,7 @@ export function entryText({ atMs, what }: TimelineEntry): string {
 const pollMs = 50;
 /** A manager of a busy machine may need more than one attempt to answer the first look. */
 const beginWithinMs = 30_000;
-/** A look at thousands of ranges or extents is work for who is asked: that is left so many times as long as it took. */
+/** Rest after a look, as a multiple of the look's time: thousands of ranges or extents are work for whoever is asked. */
 const restPerLook = 4;
 /** Number of changed ranges that one look prints one by one; of more only the number is printed. */
 const toldOneByOneMax = 10;

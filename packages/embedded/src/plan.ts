@@ -34,7 +34,7 @@ export interface PlanOptions {
 const mebibyte = 1024 * 1024;
 /** Processes of one machine beat at 100 ms; roles of one process miss no beat for want of a network. */
 const consensusTickMs = 50;
-/** Where the doors are, for the front-end's rules about the key that everybody knows. */
+/** Address of the doors, for the front-end's rules about the well-known key. */
 const onLoopback = "127.0.0.1:0";
 export const partitionManager = "partition-manager-1";
 

@@ -20,9 +20,9 @@ import { type EtcdClient, isOfTheRequest } from "./etcd-client.ts";
 import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
 import type { EtcdKeys } from "./options.ts";
 
-/** Answers need no beat for so long after the sending of the last one, in milliseconds. */
+/** Time after the sending of the last beat in which answers need none, in milliseconds. */
 export const beatEveryMs = 200;
-/** The clock of the process that beat may be so much slower than that of the one that looked. */
+/** Factor by which the clock of the beating process may be slower than the clock of the looking one. */
 const clockFactor = 1.25;
 
 export const encodeBeat = (count: number): Uint8Array => utf8(JSON.stringify({ count, everyMs: beatEveryMs }));
@@ -79,7 +79,7 @@ export class Beats {
     this.#sentMs = Math.max(this.#sentMs ?? sentMs, sentMs);
   }
 
-  /** Beats if nothing that etcd has answered was sent in the last so many milliseconds. */
+  /** Beats, if nothing was sent in this time that etcd has answered, in milliseconds. */
   async beatIfOlder(ageMs: number): Promise<void> {
     if (this.#removed || !this.#rules.on("answersBeat")) return;
     if (this.#sentMs === undefined || this.#session.client.world.clock.monotonicMs() - this.#sentMs >= ageMs) await this.beat();

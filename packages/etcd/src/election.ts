@@ -35,7 +35,7 @@ const renewalsPerTerm = 3;
 const lookEveryMs = 200;
 /** With a longer time between two answered looks, etcd may have answered nobody meanwhile, so silence counts from the second one. */
 const lookGapMaxMs = 3 * lookEveryMs;
-/** A standby takes the place of an active process that did not beat for so long, in milliseconds. */
+/** Time without a beat after which a standby takes over, in milliseconds. */
 export const silentMs = 2_000;
 /** Longest pause between beats of an active process that answers nobody, in milliseconds. */
 const idleBeatMs = 500;

@@ -26,7 +26,7 @@ type Metadata = Readonly<Record<string, string>>;
 
 const pauseMinMs = 20;
 const pauseMaxMs = 250;
-/** No call succeeds for so long before a log line says so, in milliseconds: a change of the leader takes less. */
+/** Time without a successful call after which a log line says so, in milliseconds; a change of the leader takes less. */
 const toldAfterMs = 3_000;
 const toldEveryMs = 60_000;
 

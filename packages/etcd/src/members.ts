@@ -14,7 +14,7 @@ export const lookEveryMs = 10_000;
 const failuresMin = 2;
 /** History that is older than this is still there: nobody compacts it. etcd's operators keep an hour as a rule. In milliseconds. */
 export const historyMaxMs = 2 * 3_600_000;
-/** Revisions are noted so often, in milliseconds. */
+/** Time between two notes of revisions, in milliseconds. */
 const noteEveryMs = 600_000;
 
 export interface EtcdFacts {

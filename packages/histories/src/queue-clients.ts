@@ -10,7 +10,7 @@ import { BrokenPromise, until } from "./stage.ts";
 
 /** Bound of the messages that a client keeps for a while after taking them. */
 const heldMax = 12;
-/** Taken so long when the queues are emptied: an answer that is lost then hides a message no longer than there is time for. */
+/** Visibility time of messages that are taken when the queues are emptied, in seconds: a lost answer must not hide one for longer. */
 const emptyingS = 10;
 
 interface Held extends ToldMessage {

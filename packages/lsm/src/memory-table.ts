@@ -133,7 +133,7 @@ export class MemoryTable {
     for (let node = this.#next(head, 0); node !== head; node = this.#next(node, 0)) yield this.#entry(node);
   }
 
-  /** Returns the keys in order, spread as what it holds is; about so many at most, and found without a look at all of it. */
+  /** Returns at most this many keys, about, in order and spread like the rows; found without a look at all of them. */
   keySamples(countMax: number): Uint8Array[] {
     let level = 0;
     // Every fourth node of a level is on the next one, too.
@@ -268,7 +268,7 @@ export class MemoryTable {
     nodes[node + valueBytesField] = value?.length ?? -1;
   }
 
-  /** Returns a chunk with room for so much: the one that is filled, the next one, or one for this alone. Each is twice as large as the one before. */
+  /** Returns a chunk with room for these bytes: the present one, the next one, twice as large, or one for this alone. */
   #room(bytes: number): number {
     if (bytes > sharedBytesMax) return this.#chunks.push(new Uint8Array(bytes)) - 1;
     const filled = this.#chunks[this.#filling];

@@ -59,7 +59,7 @@ export interface PartitionState {
   readonly lastTicket: number;
   /** Replay begins here; 0: at the first extent of the log. */
   readonly logStartExtentId: number;
-  /** Where in that extent: behind the last commit that is in the checkpoints. When it names another extent it counts for nothing. */
+  /** Place in that extent behind the last commit in the checkpoints. If it names another extent it does not count. */
   readonly logStart?: LogPlace | undefined;
   readonly nextCheckpointId: number;
   /** Ids of the ranges that may be loaded from this record besides its own: the children of a split or a merge. */

@@ -36,7 +36,7 @@ export interface LeaderCallOptions {
 const backoffStartMs = 10;
 const backoffMaxMs = 250;
 const lookupTimeoutMs = 1_000;
-/** A call without an answer for so long: does somebody else lead? */
+/** Time without an answer after which others are asked who leads, in milliseconds. */
 const doubtAfterMs = 250;
 
 export class LeaderCalls {

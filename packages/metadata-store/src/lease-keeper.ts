@@ -30,7 +30,7 @@ export interface LeaseKeeperOptions {
    * that it met first.
    */
   readonly identity: Pick<Identity, "id" | "incarnation" | "instance" | "stampId" | "bindStamp">;
-  /** Where the holder is called. */
+  /** Address at which the holder is called. */
   readonly address: Address;
   readonly termMs?: number;
   readonly marginMs?: number;
@@ -42,7 +42,7 @@ export interface LeaseKeeperOptions {
 
 export interface LeaseHeldBy {
   readonly holder: string;
-  /** Where the holder is called. */
+  /** Address at which the holder is called. */
   readonly address: Address;
 }
 

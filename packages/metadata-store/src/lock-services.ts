@@ -20,7 +20,7 @@ import { type Address, type CallOptions, type Client, sleep, type World, within 
 const attemptMs = 1_000;
 /** Pause after each process was asked once. */
 const pauseMs = 100;
-/** A process without an answer for so long: do the others know another active one? In milliseconds. */
+/** Time without an answer of a process after which others are asked for the active one, in milliseconds. */
 const doubtAfterMs = 250;
 /** Time after a process did not answer in which it is doubted sooner, in milliseconds. */
 const silentForMs = 5_000;
@@ -118,7 +118,7 @@ class Found {
   }
 }
 
-/** Sends the call to a process; it ends after so many milliseconds, or with the caller's deadline. */
+/** Sends the call to a process; it ends after this many milliseconds, or with the caller's deadline. */
 type Sending = (address: Address, mostMs: number) => Promise<Outcome<object>>;
 
 async function call(

@@ -10,7 +10,7 @@ import { lockServices } from "./lock-services.ts";
 
 export interface StoredKey {
   readonly key: string;
-  /** Owned; empty when absent. */
+  /** Value, owned by the caller; empty when absent. */
   readonly value: Uint8Array;
   /** Version of the transaction that last wrote the key; 0 when absent. */
   readonly version: number;

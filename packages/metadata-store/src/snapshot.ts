@@ -51,7 +51,7 @@ export type SeededChecksum = (bytes: Uint8Array, seed?: number) => number;
 const magic = [0x53, 0x54, 0x4d, 0x53];
 const formatVersion = 2;
 const prefixBytes = magic.length + 1;
-/** A chunk is closed when it has so much; a single entry is never larger than a transaction may be. */
+/** Size at which a chunk is closed; a single entry is never larger than a transaction may be. */
 const chunkBytes = 256 * 1024;
 const chunkBytesMax = 8 * 1024 * 1024;
 const endBytes = 12;

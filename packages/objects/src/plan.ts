@@ -49,7 +49,7 @@ export interface ScanAnswer {
   readonly more: boolean;
   /** Number of deleted rows that the scan stepped over. */
   readonly deleted: number;
-  /** Where it stopped because of `deletedMax`: nothing lies between the last row (or `low`) and this key. */
+  /** Key at which the scan stopped because of `deletedMax`: nothing lies between the last row (or `low`) and it. */
   readonly stoppedAt?: Uint8Array | undefined;
 }
 
@@ -107,7 +107,7 @@ export interface PlanContext {
   /** Function object that seals secrets of accounts in their rows. */
   readonly seals: Seals;
   readonly mayWrite: MayWrite;
-  /** Returns memory for a page of so many bytes, which is used again when the answer was sent; undefined: the page has memory of its own. */
+  /** Returns memory for a page of this length, which is used again after the answer was sent; undefined: the page has memory of its own. */
   readonly pageMemory?: ((lengthBytes: number) => Uint8Array<ArrayBuffer> | undefined) | undefined;
 }
 

@@ -79,7 +79,7 @@ export interface BlobContent {
   /** Number of bytes that follow. Less than asked for when they lie in more than `contentPlacesMax` places. */
   readonly lengthBytes: number;
   readonly inline: Uint8Array;
-  /** Places in order. Of extent 0 (`zeroExtentId`): so many zeros. */
+  /** Places in order; those of extent 0 (`zeroExtentId`) stand for zeros. */
   readonly places: readonly Place[];
 }
 

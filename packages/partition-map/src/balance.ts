@@ -38,13 +38,13 @@ export interface BalancePolicy {
   /** Size of the rows of two neighbours below which they may be merged, in bytes. */
   readonly mergeBytes: number;
   readonly mergeRequestsPerSecond: number;
-  /** A server with more than so many times the load of the least loaded one gives a range away. */
+  /** Multiple of the least loaded server's load above which a server gives a range away. */
   readonly moveRatio: number;
   /** Difference in requests per second below which a move is not worth it. */
   readonly moveRequestsPerSecond: number;
   /** Difference in processors below which a move is not worth it. */
   readonly moveProcessors: number;
-  /** A server with more than so many times the rows, in bytes, of the one with the fewest gives a range away. */
+  /** Multiple of the smallest server's row bytes above which a server gives a range away. */
   readonly moveBytesRatio: number;
   /** Difference in bytes of rows below which a move is not worth it. */
   readonly moveBytes: number;

@@ -24,9 +24,9 @@ export type Reshape =
 export interface Range {
   readonly rangeId: string;
   readonly table: ObjectTable;
-  /** Inclusive; empty: from the start. */
+  /** First key of the range, inclusive; empty: from the start. */
   readonly low: Uint8Array;
-  /** Exclusive; empty: to the end. */
+  /** End of the range, exclusive; empty: to the end. */
   readonly high: Uint8Array;
   /** Raised by split, merge and move. */
   readonly rangeVersion: number;

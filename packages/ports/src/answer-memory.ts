@@ -8,7 +8,7 @@ import type { CallContext } from "./transport.ts";
 
 /** Free memory that is kept for the next answers, in bytes: as much as one connection may have under way. */
 const freeBytesMax = 32 * 1024 * 1024;
-/** Every so often memory that nobody needed meanwhile is let go, in milliseconds. */
+/** Time between two looks for memory that nobody needed and that is released, in milliseconds. */
 const trimEveryMs = 5_000;
 const pieceBytesMin = 64 * 1024;
 /** Largest piece: a block of 4 MiB with its header. */
@@ -58,7 +58,7 @@ export class LentMemory {
     this.#given = given;
   }
 
-  /** Returns undefined if so few or so many bytes have memory of their own. What was asked for last counts. */
+  /** Returns undefined if this few or many bytes have memory of their own. The last wanted size counts. */
   of(lengthBytes: number): Uint8Array<ArrayBuffer> | undefined {
     this.#taken = this.#memory.take(lengthBytes);
     return this.#taken;

@@ -92,7 +92,7 @@ export class RaftLog {
     return this.configurationsAt(commit).map(({ voters }) => voters);
   }
 
-  /** Returns the term of the entry; undefined if the log does not reach so far, in either direction. */
+  /** Returns the term of the entry; undefined: the log does not hold it. */
   termAt(index: number): number | undefined {
     return index === this.#base.index ? this.#base.term : this.#entries[index - this.#base.index - 1]?.term;
   }

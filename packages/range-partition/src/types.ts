@@ -101,9 +101,9 @@ export interface PartitionOptions {
   readonly ownerEpoch: OwnerEpoch;
   /** True to make streams that do not exist (default). */
   readonly create?: boolean;
-  /** Inclusive; empty: from the start. */
+  /** First key of the range, inclusive; empty: from the start. */
   readonly lowKey: Uint8Array;
-  /** Exclusive; empty: to the end. */
+  /** End of the range, exclusive; empty: to the end. */
   readonly highKey: Uint8Array;
   readonly limits?: PartitionLimits;
   /** Shared with other partitions. */

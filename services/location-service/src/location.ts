@@ -305,7 +305,7 @@ const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>
 /** True if nobody answered for the stamp. */
 const isSilent = ({ code }: Failure): boolean => code === "unavailable" || code === "deadlineExceeded";
 
-/** If a copy has not confirmed the settings for so long, in milliseconds, its primary does not reach it, and the location service gives them. */
+/** Time without a copy's confirmation after which the location service gives it the settings, in milliseconds: its primary does not reach it. */
 const unconfirmedMs = 15_000n;
 const lacksWord = ({ settingsConfirmedMsAgo: agoMs, epoch }: AccountShipping): boolean =>
   epoch > 0n && (agoMs === undefined || agoMs > unconfirmedMs);

@@ -19,7 +19,7 @@ const keysPerGetMax = 1_000;
 const pageKeysMax = 1_000;
 const changesBytesMax = 4 << 20;
 
-/** Where the handlers find the opened store; refused with `notReady` and the reason while there is none. */
+/** The opened store for handlers; refused with `notReady` and the reason while there is none. */
 export interface OpenStore {
   readonly stampId: string;
   /** Id of this start of the lock service. */

@@ -50,10 +50,10 @@ export interface ServiceProperties {
   readonly cors: readonly CorsRule[];
   /** Blob: the version of requests that name none. */
   readonly defaultServiceVersion?: string;
-  /** Blob: deleted blobs, snapshots and versions are kept for so long. */
+  /** Time for which deleted blobs, snapshots and versions are kept. */
   readonly deleteRetention: RetentionPolicy & { readonly allowPermanentDelete?: boolean };
   readonly staticWebsite: StaticWebsite;
-  /** Blob, by the operator: deleted containers are kept for so long. */
+  /** Time for which the operator keeps deleted containers. */
   readonly containerDeleteRetention: RetentionPolicy;
   /** True if every write of a blob keeps what was there as a version; set by the operator. */
   readonly versioning: boolean;

@@ -44,7 +44,7 @@ export interface ByteSink {
   readonly bytes: Uint8Array;
   /** Number of bytes that are written. */
   length: number;
-  /** Makes room for so many bytes more; `bytes` may be another array then. */
+  /** Makes room for this many more bytes; `bytes` may be another array then. */
   room(bytes: number): void;
 }
 

@@ -12,7 +12,7 @@ const timeoutMs = 120_000;
 /** Looks for something to collect before the collection is given up. */
 const collectionsMax = 600;
 const pauseMs = 100;
-/** Blobs are in so many folders. */
+/** Number of folders that the blobs are in. */
 const folders = 500;
 
 type Inspector = DrillTarget["inspector"];

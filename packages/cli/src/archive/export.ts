@@ -18,7 +18,7 @@ import {
 /** Names that are read at a time, and the bytes that such a name has at most. */
 const atOnce = 16;
 const smallBytes = 4 * 1024 * 1024;
-/** A blob that is changed so often while it is read is left out. */
+/** Number of reads after which a blob that changes meanwhile is left out. */
 const tries = 5;
 
 /** Tells after each step what was done so far. */

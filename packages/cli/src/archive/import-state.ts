@@ -15,7 +15,7 @@ interface State {
   readonly counts: ItemCounts;
 }
 
-/** The file is written at most so often. */
+/** Shortest time between two writes of the file, in milliseconds. */
 const everyMs = 1_000;
 
 export class ImportState {

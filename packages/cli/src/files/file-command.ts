@@ -23,7 +23,7 @@ const tokenMs = 3_600_000;
 /** Term of the session of `open`, and the time between its renewals, in milliseconds. */
 const termMs = 15_000;
 const renewEveryMs = 3_000;
-/** The session has ended for its holder so long before the lock service may say so, in milliseconds. */
+/** Time before the lock service may say so from which on the session has ended for its holder, in milliseconds. */
 const marginMs = 1_000;
 /** Sessions that this command takes the first free one of: a name of a lease is kept for good. */
 const sessionsMax = 32;

@@ -14,7 +14,7 @@ export type LocationClient = ReturnType<typeof locationAt>;
 export const locationAt = (transport: Transport, at: string) => transport.client(at, LocationService);
 
 const pollMs = 500;
-/** The command gives up watching when no location service has answered for so long. */
+/** Time without an answer of a location service after which the command gives up watching, in milliseconds. */
 const silentMaxMs = 120_000;
 
 export interface WantedOperation {

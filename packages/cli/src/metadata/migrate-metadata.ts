@@ -10,7 +10,7 @@ import { CommandError } from "../exit.ts";
 export interface MigratedStore {
   readonly to: MetadataPlace;
   readonly keys: number;
-  /** Where the store that was given up lies now. */
+  /** Path of the store that was given up. */
   readonly aside: string;
   /** Folder that holds the former content of etcd, if it was replaced. */
   readonly replaced?: string | undefined;

@@ -16,7 +16,7 @@ export interface RunningSupervisor extends Running {
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** A signal that comes again so soon is the same one, sent to the group and passed on by a parent. */
+/** Time within which a repeated signal is the same one, sent to the group and passed on by a parent, in milliseconds. */
 const sameSignalMs = 1_000;
 
 export async function runSupervisor(

@@ -14,7 +14,7 @@ const pathKeys: readonly string[] = ["tlsCert", "tlsKey", "clusterSecretFile"];
 export interface GivenValues {
   /** Values by key, which get what the topology gives. */
   readonly values: Record<string, unknown>;
-  /** Where each value stands, for errors. */
+  /** Place of each value, for errors. */
   readonly given: Map<string, string>;
   /** Folder of the configuration file, and the one in which the user stands. */
   readonly folders: { readonly file: string; readonly user: string };

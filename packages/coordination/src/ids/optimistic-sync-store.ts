@@ -17,7 +17,7 @@ export interface StoredData {
 }
 
 export interface OptimisticSyncStore {
-  /** Where the data are, for messages. */
+  /** Name of the data's place, for messages. */
   readonly name: string;
   getData(signal: AbortSignal): Promise<StoredData>;
   /** Writes if nothing changed since `version` was read. False if something did. Throws if the outcome is unknown or an error. */

@@ -32,7 +32,7 @@ export interface QueueWorkerOptions {
   readonly visibilitySeconds?: number;
   /** A message that was taken more often is set aside. Default 5. */
   readonly dequeueCountMax?: number;
-  /** Where messages are set aside. Created when it is missing. Undefined: they are told to `onPoison` and deleted. */
+  /** Queue for messages that are set aside, created if it is missing. Undefined: they are told to `onPoison` and deleted. */
   readonly poisonQueue?: QueueClient;
   /** Called with each message that is set aside. Must not throw. */
   readonly onPoison?: (message: QueueMessage) => void;
@@ -259,7 +259,7 @@ class QueueWorker {
     await this.#endedWithin(afterDrainMs);
   }
 
-  /** Waits for the handlers, at most so long. */
+  /** Waits for the handlers, for this time at most. */
   async #endedWithin(timeoutMs: number): Promise<void> {
     try {
       await withTimeout(this.#clock, timeoutMs, undefined, () => Promise.all(this.#running));

@@ -4,7 +4,7 @@ import { isMissing } from "../storage/classify.ts";
 import { inContainer } from "../storage/create.ts";
 
 export interface GlobalFlag {
-  /** Where the flag is, for messages. */
+  /** Name of the flag's place, for messages. */
   readonly name: string;
   isSet(signal?: AbortSignal): Promise<boolean>;
   set(signal?: AbortSignal): Promise<void>;

@@ -26,7 +26,7 @@ export interface UpdateOptions {
 
 /** Key of the metadata and name of the property with the ids of the last updates. */
 const updatesKey = "lastupdates";
-/** Ids that are kept: an update whose answer was lost is recognized until so many others have followed. */
+/** Number of kept ids: an update whose answer was lost is recognized until this many others have followed. */
 const updatesKept = 16;
 const delays = { firstMs: 20, maxMs: 2_000 };
 

@@ -66,7 +66,7 @@ export interface SlowReport {
 
 /** Bound of a normal client's p99 beside slow ones, as a multiple of its p99 alone. */
 const ratioMax = 3;
-/** A front-end's resident memory beside the slow clients is at most so much more than alone: what it may hold, and its sockets. */
+/** Bound of a front-end's growth in resident memory beside the slow clients, in MiB: what it may hold, and its sockets. */
 const growthMebibytesMax = 300;
 /** TCP memory of the host beside the slow clients is at most this much above that alone, in MiB: 2,000 connections of the drill, both ends. */
 const tcpGrowthMebibytesMax = 700;

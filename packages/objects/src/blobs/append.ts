@@ -51,7 +51,7 @@ export function* appendBlock(value: OperationValue<"appendBlock">, context: Plan
   return answer({ case: "appended", value: { blob: blobOf(context, name.blob, next), offsetBytes } }, writes);
 }
 
-/** Returns the content row that a block goes into whose places take about so many bytes. */
+/** Returns the content row for a block whose places take about this many bytes. */
 function* lastPiece(prefix: Uint8Array, head: HeadState, placesBytes: number): Plan<{ piece: ContentPiece; index: number }> {
   const fresh = { piece: { blocks: [], inline: undefined }, index: head.pieceStarts.length };
   const index = head.pieceStarts.length - 1;

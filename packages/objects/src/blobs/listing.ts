@@ -32,7 +32,7 @@ import { type ContainerState, containerOf, decodeContainer } from "./state/conta
 import { blobOf, decodeHead, type HeadFacts, type HeadState, notListed, type ShownOfBlob } from "./state/head-row.ts";
 import { decodeStaging, isGivenUp, type StagingState, uncommittedBlobOf } from "./state/staging-rows.ts";
 
-/** A search reads so many blobs at most in one go, found or not. */
+/** Bound of the blobs that a search reads in one go, found or not. */
 export const searchedMax = 20_000;
 
 /** Lists containers. For one name the live container comes first, then deleted ones, oldest first. */

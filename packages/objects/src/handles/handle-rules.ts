@@ -16,7 +16,7 @@ export const allRights = 7;
 /** Byte-range lock. */
 export interface FileLock {
   readonly startBytes: number;
-  /** Exclusive. */
+  /** End of the range in bytes, exclusive. */
   readonly endBytes: number;
   /** True: nobody else reads or writes the range. False: nobody writes it. */
   readonly exclusive: boolean;

@@ -8,7 +8,7 @@ import { decodeKey } from "../rows/key.ts";
 import type { QueueEdit } from "./queue-edit.ts";
 import { expiryFrom, expiryKey, generationFrom } from "./queue-keys.ts";
 
-/** Expired messages that nobody may see are removed at the latest so long after, when anybody comes. */
+/** Longest time after which expired messages are removed, when anybody comes, in milliseconds. */
 const sweepEveryMs = 1_000;
 const sweepLimits = { rowsMax: 500, bytesMax: 1024 * 1024, deletedMax: 2_000 } as const;
 const garbageLimits = { rowsMax: 64, bytesMax: 1024 * 1024, deletedMax: 2_000 } as const;

@@ -21,7 +21,7 @@ const stringTag = 0x02;
 const componentTag = 0x05;
 const numberTag = 0x14;
 const numberBytesMax = 7;
-/** Neighbours often have the same account, container, table or PartitionKey: the texts of so many components are looked up first. */
+/** Number of components whose texts are looked up first: neighbours often have the same account, container, table or PartitionKey. */
 const sharedComponents = 2;
 const repeated = new RepeatedTexts();
 

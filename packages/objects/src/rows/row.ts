@@ -69,7 +69,7 @@ const newestVersion = unitsVersion;
 export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;
 
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
-/** The first so many types are scalars. */
+/** Number of types, from the first on, that are scalars. */
 const scalarTypes = 8;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
 /** Returns the type with this code; undefined if it is none that a dictionary may hold. */

@@ -30,7 +30,7 @@ const cursor = new RowCursor(entitySchema);
 export class PackedProperty {
   name = "";
   type: ScalarType = "bool";
-  /** Where the value lies in the page. */
+  /** Offset of the value in the page. */
   start = 0;
   end = 0;
   /** Value of a text that is not plain; undefined for any other value. */
@@ -64,7 +64,7 @@ export class PackedEntities {
   partitionKey = "";
   /** True if the PartitionKey is that of the entity before. */
   isSamePartition = false;
-  /** Where a plain row key lies. */
+  /** Offset of a plain row key. */
   rowKeyStart = 0;
   rowKeyEnd = 0;
   /** Row key, if it is not plain (`PlainBytes`); undefined: it is. */

@@ -11,7 +11,7 @@ const startBytes = 16 * 1024;
 const keptBytesMax = 1024 * 1024;
 /** Bytes from this size on are not copied: to copy less costs less than a part of its own in the frame. */
 export const referencedFromBytes: number = 16 * 1024;
-/** Bytes in a buffer of more than so many times their size are copied: the buffer would live on, uncounted, until they are sent. */
+/** Multiple of its size above which a buffer's bytes are copied: else the buffer would live on, uncounted, until they are sent. */
 const bufferTimesMax = 4;
 /** Room for a tag (at most 5 bytes) and a number (at most 10). */
 const fieldBytesMax = 16;

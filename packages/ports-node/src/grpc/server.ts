@@ -95,7 +95,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   };
 }
 
-/** Waits while `holds`, at most so long; looks every 5 ms. */
+/** Waits while `holds` is true, for this time at most; looks every 5 ms. */
 async function whileTrue(clock: Clock, holds: () => boolean, atMostMs: number): Promise<void> {
   const endMs = clock.monotonicMs() + atMostMs;
   while (holds() && clock.monotonicMs() < endMs) await new Promise((resolve) => setTimeout(resolve, 5));

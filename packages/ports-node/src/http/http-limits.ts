@@ -18,7 +18,7 @@ export interface HttpLimits {
   readonly headerTimeoutMs: number;
   /** How long a connection without a request is kept. */
   readonly keepAliveTimeoutMs: number;
-  /** A connection on which nothing moves for so long inside a request is closed. */
+  /** Time without a byte inside of a request after which the connection is closed, in milliseconds. */
   readonly idleTimeoutMs: number;
   /** Average rate at which a client has to send a body and take an answer while the server waits for it, in bytes in a second; 0: any. */
   readonly leastBytesPerSecond: number;

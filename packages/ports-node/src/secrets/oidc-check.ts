@@ -19,7 +19,7 @@ import type { OidcOptions } from "./oidc.ts";
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const clockToleranceSeconds = 60;
 const fetchTimeoutMs = 5_000;
-/** A key that is not known makes the set be read again, at most so often. */
+/** Shortest time between two reads of the issuer's keys, which an unknown key causes, in milliseconds. */
 const rereadAfterMs = 10_000;
 const documentBytesMax = 1024 * 1024;
 

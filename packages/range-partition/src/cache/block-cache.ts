@@ -128,7 +128,7 @@ export class BlockCache {
     if (ofExtent?.size === 0) this.#slots.delete(extentId);
   }
 
-  /** Returns the segment to fill next, with room for so much: one of which much is free, else a new one, else the oldest. */
+  /** Returns the segment to fill next, with room for these bytes: one with much free space, else a new one, else the oldest. */
   #emptied(lengthBytes: number): Segment {
     const mayGrow = this.#segments.length < this.#segmentsMax;
     const roomiest = this.#roomiest();

@@ -21,7 +21,7 @@ import { type LastDecided, Pipelines } from "./pipelines.ts";
 /** The part of a partition that transactions see and need. */
 export interface TransactionHost {
   readonly rangeId: string;
-  /** Inclusive, and exclusive: empty for to the end. */
+  /** First key, inclusive. The end `highKey` is exclusive; empty: to the end. */
   readonly lowKey: Uint8Array;
   readonly highKey: Uint8Array;
   readonly transactionsMax: number;

@@ -45,7 +45,7 @@ export interface SeedPart {
   readonly sequence: number;
   /** Every ticket that the rows were written with is at or below this one. */
   readonly lastTicket: number;
-  /** Inclusive. Begin of a PartitionName, or a key between two; of a piece: where the piece before ended. */
+  /** First key, inclusive: the begin of a PartitionName, or a key between two; for a piece the end of the one before. */
   readonly low: Uint8Array;
   /** Key at which the part ends, exclusive; of the same form as `low`. */
   readonly high: Uint8Array;

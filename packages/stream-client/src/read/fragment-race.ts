@@ -12,12 +12,12 @@ import type { CodedPlaces } from "../place.ts";
 import { patienceMax } from "./hedge-budget.ts";
 import { doubtsPlaces, type NodeHistories } from "./replica-race.ts";
 
-/** A node that failed so often lately is not waited for: the others are asked at once beside it. */
+/** Number of recent failures from which on a node is not waited for: the others are asked at once beside it. */
 const failuresMax = 3;
-/** A read waits at most so long for its next hedge, in ms, and at most this part of the time it has left. */
+/** Longest wait of a read for its next hedge, in milliseconds; also bounded by a part of its remaining time. */
 const patientMsMax = 400;
 const patientPart = 1 / 3;
-/** A read is overdue at the earliest and at the latest after so long, in ms, in between after `patienceMax` times the usual time. */
+/** Least and most time after which a read is overdue, in milliseconds; in between `patienceMax` times the usual time. */
 const overdueMs = { least: 400, most: 1_000 } as const;
 
 export interface FragmentRange {

@@ -20,7 +20,7 @@ const burst = 10;
 export const patienceMax: number = 16;
 /** Number of reads at once that may hedge without budget, because they have waited too long. */
 const overdueMax = 2;
-/** Patience halves after so long without a hedge that came to nothing, in ms. */
+/** Time without a hedge that came too late after which patience halves, in milliseconds. */
 const calmMs = 30_000;
 
 /** Metrics of `HedgeFigures`. `prefix` names the role, e.g. "front_end". */

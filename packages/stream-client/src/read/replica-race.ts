@@ -18,7 +18,7 @@ const believedMs = 10_000;
 /** Part of the first node's time below which another node's time makes that node go first. */
 const quickerPart = 2 / 3;
 
-/** A large read waits for so long, in ms, for a hedge that the budget does not allow. */
+/** Longest wait of a large read for a hedge that the budget does not allow, in milliseconds. */
 const overdueMs = 1_000;
 
 /** A read of more bytes than this is large. Its usual time is kept apart: small reads are many, and much quicker. */
@@ -82,7 +82,7 @@ export class NodeHistories {
     node.failures = Math.min(node.failures + 1, 8);
   }
 
-  /** Returns the time after which a read of so many bytes is late at this node, in ms. */
+  /** Returns the time after which a read of this length is late at this node, in milliseconds. */
   hedgeMs(address: string, bytes = 0): number {
     return this.#nodes.get(address)?.[sizeOf(bytes)].hedgeMs ?? hedgeStartMs;
   }

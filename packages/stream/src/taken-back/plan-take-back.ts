@@ -42,7 +42,7 @@ export function planTakeBack(
   return ok({ changes: [...others, { kind: "stream", record }], reads: last === undefined ? [] : [extentKey(last.id)] });
 }
 
-/** True if the tail of the list has no room for so many more. */
+/** True if the tail of the list has no room for this many more. */
 export const needsSegment = (state: StreamState, name: string, count: number): boolean =>
   (state.stream(name)?.tail.length ?? 0) + count > segmentExtentsMax;
 

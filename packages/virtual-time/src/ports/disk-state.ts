@@ -60,7 +60,7 @@ export class SimDiskState {
   readsHangUntilUs = 0;
   #waiting: Waiting[] = [];
   #inLanes = 0;
-  /** Crashes so far: what was in a lane before one does not leave it. */
+  /** Number of crashes: work that was in a lane before one does not leave it. */
   #crashes = 0;
   #lastPath = "";
   readonly #prng: Prng;

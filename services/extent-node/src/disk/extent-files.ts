@@ -21,7 +21,7 @@ const baseName = (id: ExtentId): string => `${extentFolder(id)}/${id.toString(16
 export const extentPath = (id: ExtentId): string => `${baseName(id)}.extent`;
 export const copyPath = (id: ExtentId): string => `${baseName(id)}.copy`;
 
-/** Gives memory for so many bytes when they are read, not while the read waits for its turn; undefined: they have memory of their own. */
+/** Gives memory for this many bytes when they are read, not while the read waits; undefined: they have memory of their own. */
 export type ReadInto = (lengthBytes: number) => Uint8Array | undefined;
 
 export interface FileWrite {

@@ -21,7 +21,7 @@ const flushBytesMax = 8 * 1024 * 1024;
 const flushersMax = 4;
 const fullRetryMs = 1_000;
 const overloadedRetryMs = 100;
-/** Small appends wait this long for company, unless so many bytes wait: one write of a file for many batches of the journal. */
+/** Time that small appends wait for company, in milliseconds, unless many bytes wait: one write of a file for many batches of the journal. */
 const gatherMs = 20;
 const gatherBytesMax = 256 * 1024;
 

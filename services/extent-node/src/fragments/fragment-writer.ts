@@ -17,7 +17,7 @@ import type { World } from "@stamp/ports";
 import { type DiskQueue, type Io, repairIo } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
 
-/** Content is synced after so many bytes: the sync of a journal on the same file system waits for what is unwritten. */
+/** Number of written bytes after which content is synced: a journal on the same file system waits for unwritten bytes. */
 const syncBytes = 4 * 1024 * 1024;
 
 interface Parts {

@@ -68,7 +68,7 @@ const learnShare = 0.2;
 export class LateLimit {
   #tookMs = lateStartMs / lateTimes;
 
-  /** Notes that an answer came after so long. */
+  /** Notes the time that an answer took, in milliseconds. */
   took(ms: number): void {
     this.#tookMs = this.#tookMs * (1 - learnShare) + ms * learnShare;
   }

@@ -23,7 +23,7 @@ export interface PoolConfig {
   readonly journalSegmentBytes: number;
   readonly journalBatchBytesMax: number;
   readonly journalSegmentsMax: number;
-  /** A segment that the journal can do without is made only when so much is left free besides. */
+  /** Free bytes that must be left when the journal makes a segment that it could do without. */
   readonly reserveBytes: number;
 }
 

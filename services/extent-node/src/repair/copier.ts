@@ -9,7 +9,7 @@ import type { Node } from "../node.ts";
 
 const pieceBytes = 1024 * 1024;
 const pieceTimeoutMs = 5_000;
-/** Synced so often: what a copy leaves unwritten is also waited for by the sync of a journal on the same file system. */
+/** Number of written bytes after which a copy is synced: a journal on the same file system waits for unwritten bytes. */
 const syncBytesIdle = 4 * 1024 * 1024;
 const syncBytesBesideClients = 1024 * 1024;
 

@@ -310,7 +310,7 @@ function staysLarger(holder: Pair, bytes: number, { pair, bytes: wanted }: Waiti
   return of(holder) - bytes >= of(pair) + wanted;
 }
 
-/** Returns the part of so many bytes that anybody may use. */
+/** Returns the bytes of a budget that anybody may use. */
 const openOf = (bytesMax: number): number => bytesMax - Math.floor(bytesMax * reservedShare);
 
 const nothing: Held = { bytes: 0, users: 0 };

@@ -26,7 +26,7 @@ export class CountedBuffer {
     return this.#filled;
   }
 
-  /** Borrowed until the next call. */
+  /** Bytes of the buffer, borrowed until the next call. */
   get bytes(): Uint8Array {
     return this.#buffer.subarray(0, this.#filled);
   }

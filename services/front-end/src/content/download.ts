@@ -47,7 +47,7 @@ const stallMs = 1_000;
 /** Number of places that are kept for a slow client, so that they are not asked for again. */
 const placesKeptMax = 256;
 
-/** Where the content from `startBytes` on is. */
+/** Places of the content from `startBytes` on. */
 interface Known {
   readonly startBytes: number;
   readonly places: readonly Place[];

@@ -140,7 +140,7 @@ export class WriteCipher {
   }
 }
 
-/** Returns how much content lies in so many bytes that begin with a unit. */
+/** Returns the length of the content in this many stored bytes, which begin with a unit. */
 const contentOf = (storedBytes: number, unitBytes: number): number =>
   storedBytes - Math.ceil(storedBytes / (unitBytes + unitTagBytes)) * unitTagBytes;
 
@@ -221,10 +221,10 @@ class UnitOpening implements Opening {
   readonly #key: Uint8Array;
   readonly #place: Place;
   readonly #units: CipherUnits;
-  /** Where the place begins and ends in the content of the write. */
+  /** Begin and end of the place in the content of the write. */
   readonly #from: number;
   readonly #to: number;
-  /** Where the unit begins that is collected. */
+  /** Offset at which the collected unit begins. */
   #at: number;
   #held: Uint8Array[] = [];
   #heldBytes = 0;

@@ -33,7 +33,7 @@ export class TextMemory {
     return this.#freeBytes;
   }
 
-  /** Returns at least so many bytes, which may be anything. */
+  /** Returns at least this many bytes, with any content. */
   take(bytes: number): Uint8Array {
     if (bytes < reusedTextBytesMin || bytes > reusedTextBytesMax) return new Uint8Array(bytes);
     const size = Math.ceil(bytes / classBytes) * classBytes;

@@ -301,7 +301,7 @@ class Upload {
     return undefined;
   }
 
-  /** Waits, oldest first, until no more than so many bytes are in flight. */
+  /** Waits, oldest first, until at most this many bytes are in flight. */
   async #settle(inFlightBytesMax: number): Promise<Parsed<never> | undefined> {
     while (this.#inFlightBytes > inFlightBytesMax) {
       const oldest = this.#sent.shift();

@@ -52,7 +52,7 @@ export interface InnerRequest {
   readonly headers: HttpHeaders;
 }
 
-/** Inclusive bounds; "" is none. A row key counts only together with the partition key of the same end. */
+/** Bounds of keys, inclusive; "": none. A row key counts only together with the partition key of the same end. */
 export interface EntityRange {
   readonly startPartitionKey: string;
   readonly startRowKey: string;

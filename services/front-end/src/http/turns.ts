@@ -67,7 +67,7 @@ export class TextWriter {
     }
   }
 
-  /** Returns where bytes may be written behind the text so far. */
+  /** Returns the sink that writes behind the present text. */
   get sink(): ByteSink {
     this.#encode();
     return this.#encoded;

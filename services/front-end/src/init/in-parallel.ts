@@ -1,4 +1,4 @@
-/** Does `work` for each item, so many at once. Throws the first error when all that was begun has ended; begins nothing behind it. */
+/** Does `work` for each item, this many at once. Throws the first error when all begun work has ended; begins none behind it. */
 export async function inParallel<T>(items: Iterable<T>, atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
   const rest = items[Symbol.iterator]();
   const failures: unknown[] = [];

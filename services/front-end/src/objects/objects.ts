@@ -129,7 +129,7 @@ export interface ListBlobsQuestion {
   readonly packed?: boolean;
 }
 
-/** A search in an account looks into so many containers at most in one go. */
+/** Bound of the containers that a search in an account looks into in one go. */
 const containersPerSearchMax = 100;
 
 const blobItself: Pick<LocatedBlob, "snapshotStamp" | "versionStamp"> = { snapshotStamp: 0n, versionStamp: 0n };

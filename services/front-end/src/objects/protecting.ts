@@ -15,7 +15,7 @@ import type { CallLimits, OperationKind, ResultKind } from "../routing/router.ts
 import { restErrorOf } from "./failures.ts";
 import type { LocatedBlob, Objects } from "./objects.ts";
 
-/** A deletion that something was protected under begins anew; after so many times the client may try again. */
+/** Number of times that a deletion begins anew because something was protected; then the client may try again. */
 const deletionTriesMax = 4;
 
 interface NewState {

@@ -34,7 +34,7 @@ export interface MemberOptions {
 /** An election begins after 10 to 20 ticks without a leader. */
 const electionTicks = 10;
 const heartbeatTicks = 2;
-/** Members that start together run for election sooner: for so long a tick of a member that has heard no leader is a quarter. In milliseconds. */
+/** Time in which a tick of a member without a leader is a quarter, in milliseconds, so that members that start together elect sooner. */
 const startMs = 3_000;
 const readysTogether = 64;
 /** Bytes of applied entries since the log was cut after which it is cut again. */

@@ -13,7 +13,7 @@ import { messageToWire } from "./wire-messages.ts";
 
 type WireMessage = MessageInitShape<typeof RaftMessageSchema>;
 
-/** A member that does not take a call up for so long is left for the next call, in milliseconds. */
+/** Time after which a member that does not take a call up is left for the next call, in milliseconds. */
 const callTimeoutMs = 1_000;
 /** Pause after a call that failed, in milliseconds. */
 const pauseMs = 50;

@@ -50,7 +50,7 @@ const allEmptyText =
   "(docs/guides/metadata.md)";
 /** A member that lacks more committed entries than this is behind. */
 const behindMax = 1_000;
-/** A leader without room hands over at most so often. */
+/** Shortest time between two hand-overs of a leader without room, in milliseconds. */
 const handOverEveryMs = 10_000;
 
 export class ReplicatedStore {

@@ -17,7 +17,7 @@ import { type OpenedStore, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { LockStore } from "./store.ts";
 
-/** A full etcd is tried again after so long. */
+/** Time after which a full etcd is tried again, in milliseconds. */
 const fullForMs = 1_000;
 
 export class SharedStore {

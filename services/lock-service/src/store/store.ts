@@ -105,7 +105,7 @@ export class LockStore {
     return max && max.operations - 1;
   }
 
-  /** True if one batch holds so much, with the number of the transaction. */
+  /** True if one batch has room for these rows, with the number of the transaction. */
   fits({ leases, keys, keyBytes }: GroupSize): boolean {
     const max = this.#store.batchMax;
     if (max === undefined) return true;

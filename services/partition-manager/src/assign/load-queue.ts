@@ -12,7 +12,7 @@ interface Waiting {
 
 interface AtServer {
   running: number;
-  /** Sorted by heat when the next one is taken, the hottest last. */
+  /** Waiting loads, sorted by heat when the next one is taken, the hottest last. */
   readonly waiting: Waiting[];
   sorted: boolean;
   /** True while a turn of the event loop is awaited in which the ranges that came together are sorted and begin. */

@@ -45,7 +45,7 @@ export interface ExtentUse {
 export interface PieceGarbage {
   /** Keys of rows that belong to nothing. */
   readonly rows: readonly Uint8Array[];
-  /** Where the rows of blobs begin of which something may go. */
+  /** Keys at which the rows of blobs begin of which something may go. */
   readonly blobs: readonly Uint8Array[];
 }
 

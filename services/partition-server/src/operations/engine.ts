@@ -111,7 +111,7 @@ export interface Engines {
   readonly storage?: () => StorageTotals;
   /** Returns counts of reads of coded extents and of their hedges since the process started. */
   readonly hedges?: () => HedgeFigures;
-  /** Where the time of all ranges together goes. */
+  /** Times of all ranges together, by what they were spent on. */
   readonly times?: StorageTimes;
   /** Returns the locations of these extents, without unknown ones. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;

@@ -14,6 +14,6 @@ export interface ReshapeTimes {
   readonly loadMs: number;
   /** Time until the children had a place for commits, in milliseconds. */
   readonly beginMs: number;
-  /** Blob data waited for so long: also for what was in flight before rows were held up. */
+  /** Time that blob data waited, in milliseconds: also for what was in flight before rows were held up. */
   readonly dataHeldMs: number;
 }

@@ -12,7 +12,7 @@ import { endIfStale } from "../term/term.ts";
 import { codedOnWire, verifiedChecksums } from "./coded-extent.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
-/** An attempt that makes so much progress is not given up. */
+/** Rate in bytes per second from which on an attempt is not given up. */
 const bytesPerSecondMin = 2 * 1024 * 1024;
 
 /** Findings of a try that went well. */

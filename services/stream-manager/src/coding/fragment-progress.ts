@@ -5,7 +5,7 @@
 import type { Clock } from "@stamp/ports";
 import { toWire } from "@stamp/wire";
 
-/** Share of the work of an episode that must be done before its rate says something: one part in so many. */
+/** Inverse of the share of an episode's work that must be done before its rate says something. */
 const etaPart = 20;
 
 export interface FragmentsToMake {

@@ -17,7 +17,7 @@ import type { StreamManagerConfig } from "../config.ts";
 import type { NodeTable } from "../nodes/node-table.ts";
 import { leaseName } from "../term/ledger.ts";
 
-/** A process that has not announced itself for so long is not counted. Three announcements may be lost. */
+/** Time without an announcement after which a process is not counted, in milliseconds. Three announcements may be lost. */
 const announcedForMs = 30_000;
 /** Processes that are remembered; beyond, the one that was silent for longest is forgotten. */
 const announcedMax = 10_000;

@@ -51,7 +51,7 @@ interface FarTerm {
 
 const quarantinedPerNodeMax = 1_000;
 const distrustMs = 2_000;
-/** A new leader gives a node that it can't reach so long to come: after a restart of everything nodes are late by less. */
+/** Time that a new leader gives an unreachable node, in milliseconds: after a restart of everything nodes are late by less. */
 const unreachedAfterMs = 500;
 /** Time for which a node must have been up before open extents are sealed for its sake, in milliseconds. */
 const steadyMs = 5_000;

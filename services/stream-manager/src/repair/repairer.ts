@@ -18,7 +18,7 @@ import type { RepairPace } from "./repair-pace.ts";
 
 const attemptsMax = 3;
 const attemptPauseMs = 500;
-/** A copy that makes so much progress is not given up: beside clients it goes slowly. */
+/** Rate in bytes per second from which on a copy is not given up: beside clients it goes slowly. */
 const copyBytesPerSecondMin = 2 * 1024 * 1024;
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;

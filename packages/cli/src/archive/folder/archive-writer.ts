@@ -27,11 +27,11 @@ import {
 import { lastLine } from "./last-line.ts";
 import { type ArchiveLine, DamagedArchive, jsonOf } from "./records.ts";
 
-/** A part ends when it has so much, or is so old, whatever comes first. */
+/** Size at which a part ends; it also ends by age, whichever comes first. */
 const partBytes = 64 * 1024 * 1024;
 const partLinesBytes = 16 * 1024 * 1024;
 const partMs = 15_000;
-/** Lines are written when so many characters wait. */
+/** Number of waiting characters at which lines are written. */
 const waitingMax = 256 * 1024;
 
 interface Part {
@@ -50,7 +50,7 @@ export type Beginning = Pick<Manifest, "account" | "source" | "options" | "relea
 
 export class ArchiveWriter {
   readonly counts: ItemCounts;
-  /** Where the source begins. */
+  /** Position at which the source begins. */
   readonly from: SourcePosition;
   readonly #folder: string;
   readonly #manifest: Manifest;

@@ -23,7 +23,7 @@ import { putContainer, putMessages, putQueue, putSettings, putTable } from "./pu
 import type { ImportTarget } from "./target.ts";
 
 const atOnce = 16;
-/** A blob that is changed so often while it is read is left out. */
+/** Number of reads after which a blob that changes meanwhile is left out. */
 const tries = 5;
 
 /** Puts the steps, and tells after each that it is done with all before. Counts are added then, too: those at a position are right. */

@@ -48,7 +48,7 @@ export const pageBlobBytesMax: number = 8 * 1024 ** 4;
 export const pageWriteBytesMax: number = 4 * 1024 * 1024;
 export const pageRangesMax = 10_000;
 export const sequenceNumberMax: number = Number.MAX_SAFE_INTEGER;
-/** A place of this extent holds so many zeros. */
+/** Number of the extent whose places stand for zeros. */
 export const zeroExtentId = 0;
 const zeroPlaceBytesMax = 1024 ** 3;
 /** Page rows that one commit of a clear or a resize changes. */
@@ -70,7 +70,7 @@ export interface Chunk {
 
 export interface Chunks {
   readonly chunks: readonly Chunk[];
-  /** Where to go on; undefined: no more rows up to the end that was asked for. */
+  /** Key to go on with; undefined: no more rows up to the wanted end. */
   readonly next: number | undefined;
 }
 
@@ -137,7 +137,7 @@ function checkSequence(conditions: SequenceNumberConditions, head: HeadState): S
 
 type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 
-/** Files of shares are written at any byte; then a chunk has at most so many places. */
+/** Bound of the places in a chunk: files of shares are written at any byte. */
 const chunkPlacesMax = 1_024;
 
 /** True if the Files service's attributes, an entry of the metadata, make the file read-only. */

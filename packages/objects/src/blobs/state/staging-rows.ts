@@ -19,7 +19,7 @@ export interface StagingState {
   readonly lastPutMs: number;
 }
 
-/** Uncommitted blocks are given up when so much time passed since the last one was put. */
+/** Time after the last put block at which uncommitted blocks are given up, in milliseconds. */
 export const uncommittedBlocksKeptMs: number = 7 * 24 * 3_600_000;
 
 export const isGivenUp = (staging: StagingState, wallMs: number): boolean => wallMs - staging.lastPutMs >= uncommittedBlocksKeptMs;

@@ -47,7 +47,7 @@ export interface BusServerContext {
   /** Name of the caller by its certificate; undefined without TLS. */
   readonly name: string | undefined;
   readonly onForbidden: (why: string) => void;
-  /** Where the frames of plain connections are. */
+  /** Memory that the frames of plain connections lie in. */
   readonly memory: FrameMemory;
 }
 

@@ -62,7 +62,7 @@ function missingOf({ asked }: Creating): string | undefined {
   return asked.operation === "CreateFile" && asked.expiry !== undefined ? "Expiry of a new file" : undefined;
 }
 
-/** A path of which others make and remove parts meanwhile is tried again so often. */
+/** Number of attempts at a path of which others make and remove parts meanwhile. */
 const attemptsMax = 16;
 
 /** Creation of a path, with the directories above it. */

@@ -38,7 +38,7 @@ const noContent: ContentProperties = {
   contentDisposition: "",
 };
 const empty = { inline: new Uint8Array(0), places: [] };
-/** A path of which others make and remove parts meanwhile is tried again so often. */
+/** Number of attempts at a path of which others make and remove parts meanwhile. */
 const attemptsMax = 16;
 
 /** Returns the headers that answer a write of properties: ETag, times, and the properties of SMB. */

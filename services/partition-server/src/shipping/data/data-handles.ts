@@ -49,7 +49,7 @@ export class HandleKey {
   }
 }
 
-/** Handles are sorted in pieces of so many, and others go first between two pieces. */
+/** Number of handles that are sorted in one piece; others go first between two pieces. */
 const sortedAtOnce = 4_096;
 
 /** Handles that came with rows. Each is verified when a row needs it. */
