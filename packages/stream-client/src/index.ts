@@ -9,5 +9,6 @@ export { type Location, locationFromWire } from "./place.ts";
 export { ExtentReader } from "./read/extent-reader.ts";
 export { type HedgeFigures, hedgeMetrics } from "./read/hedge-budget.ts";
 export { readWholeBlocks } from "./read/read-runs.ts";
+export { isGone } from "./read/read-sealed.ts";
 export { StreamClient } from "./stream-client.ts";
 export type { AppendOptions, ExtentChange, Place, StreamClientOptions, StreamExtent } from "./types.ts";

@@ -14,7 +14,7 @@ import { changeBackoffMaxMs, changeTimeoutMs, ManagerCalls } from "./manager-cal
 import { OwnedExtents } from "./owned-extents.ts";
 import type { OwnedStreamParts } from "./owned-stream-parts.ts";
 import { type Location, locationFromWire } from "./place.ts";
-import { type ReadParts, readBetween, readFrom } from "./read/read-stream.ts";
+import { type ReadAllOptions, type ReadParts, readBetween, readFrom } from "./read/read-stream.ts";
 import type { AppendOptions, Place, StoredBlock, StreamExtent, StreamPlace } from "./types.ts";
 
 interface Item {
@@ -399,9 +399,9 @@ export class OwnedStream {
 
   /**
    * Reads everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
-   * one chunk ahead. `from`: not what lies before this offset, at which a block's header begins. Throws FailureError.
+   * one chunk ahead. Throws FailureError.
    */
-  readAll(options: { readonly from?: StreamPlace; readonly timeoutMs?: number } = {}): AsyncIterable<StoredBlock> {
+  readAll(options: ReadAllOptions = {}): AsyncIterable<StoredBlock> {
     return readFrom(this.#reads, options);
   }
 

@@ -7,7 +7,7 @@ import type { Transport } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import { LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { RangePartition } from "../index.ts";
-import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
+import { nodeNames, put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
 
 /** Appends a commit as an owner of this epoch would, beside everything that knows what comes next. */
 async function appendCommit(stamp: Stamp, epoch: number, firstSequence: number): Promise<void> {
@@ -181,3 +181,55 @@ for (const without of [[], ["restoredLogsMayLack"]] satisfies RuleName[][])
       assert.deepEqual(last.stats.losses, { commits: [[sequence + 1, sequence + 3]], checkpoints: 0 });
     });
   });
+
+/** Takes the first extent of a stream from all disks, as if it had been deleted after the copy of the metadata store. */
+async function loseFirst({ sim }: Stamp, stream: string): Promise<void> {
+  await sim.sleep(60_000);
+  const manager = sim.world("look").transport.client("sm1", StreamManager);
+  const { extents } = unwrap(await manager.getStream({ name: stream }, { timeoutMs: 5_000 }));
+  const file = `${present(extents[0], "the first extent").extentId.toString(16).padStart(14, "0")}.extent`;
+  for (const node of nodeNames) {
+    await sim.stop(node);
+    for (const path of sim.disk(node).paths()) if (path.endsWith(file)) sim.disk(node).lose(path);
+    sim.restart(node);
+  }
+  await sim.sleep(60_000);
+}
+
+test("load: records that no node has any more, before the newest one, keep no range away after a restore", async () => {
+  const stamp = new Stamp(12);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await write(partition, "l", [put("k", "value")]));
+    unwrap(await partition.checkpoint());
+    await partition.close();
+    // The record once more, in the extent of the next owner, who does not truncate.
+    const name = streamsOf("r1").metadata;
+    const metadata = unwrap(await stamp.client("next").openForOwner(name, ownerEpoch(2), { create: false, timeoutMs: 10_000 }));
+    const records: Uint8Array[] = [];
+    for await (const { payload } of metadata.readAll()) records.push(payload.slice());
+    unwrap(await metadata.append([present(records.at(-1), "the record")], { timeoutMs: 10_000 }));
+    await metadata.close();
+    await loseFirst(stamp, streamsOf("r1").metadata);
+    assert.equal((await stamp.load(3)).ok, false, "nobody has restored anything");
+    await restore(stamp);
+    const loaded = await stamp.open(4);
+    assert.equal(await read(loaded, "k"), "value");
+  });
+});
+
+test("load: a log whose first extent is lost after a restore is replayed from the next one, and the gap is told", async () => {
+  const stamp = new Stamp(13);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await write(partition, "l", [put("lost", "value")]));
+    await partition.close();
+    await appendCommit(stamp, 2, partition.stats.sequence + 1);
+    await loseFirst(stamp, streamsOf("r1").commitLog);
+    assert.equal((await stamp.load(3)).ok, false, "nobody has restored anything");
+    await restore(stamp);
+    const loaded = await stamp.open(4);
+    assert.deepEqual([await read(loaded, "lost"), await read(loaded, "k")], [undefined, "of epoch 2"]);
+    assert.ok((loaded.stats.losses?.commits.length ?? 0) > 0);
+  });
+});

@@ -18,13 +18,13 @@ import {
   writesBytes,
 } from "@stamp/lsm";
 import { Turns, type World } from "@stamp/ports";
-import type { OwnedStream, StreamClient } from "@stamp/stream-client";
+import { isGone, type OwnedStream, type StreamClient } from "@stamp/stream-client";
 import type { Caches } from "../cache/caches.ts";
 import { Checkpoint, type Storage } from "../checkpoint/checkpoint-reader.ts";
 import { StorageFigures } from "../storage-figures.ts";
 import { StorageTimes } from "../storage-times.ts";
 import type { PartitionOptions } from "../types.ts";
-import { isWhole, LogGaps, rolledBack, withoutUnknown } from "./rolled-back.ts";
+import { GoneExtents, isWhole, LogGaps, rolledBack, withoutUnknown } from "./rolled-back.ts";
 
 export interface PartitionStreams {
   readonly metadata: OwnedStream;
@@ -107,11 +107,14 @@ export async function loadPartition(
 
 async function readState(world: World, metadata: OwnedStream, options: PartitionOptions, own: KeyBounds): Promise<PartitionState> {
   let last: PartitionState | undefined;
-  for await (const { payload } of metadata.readAll()) {
+  const gone = new GoneExtents();
+  for await (const { payload } of metadata.readAll(readOver(metadata, gone))) {
+    gone.blockRead();
     const state = decodeState(payload, world.digest.crc32c);
     if (!state.ok) throw new FailureError(state.failure);
     if (last === undefined || state.value.recordNumber > last.recordNumber) last = state.value;
   }
+  if (gone.atEnd !== undefined) throw new FailureError(gone.atEnd);
   if (last !== undefined && last.rangeId !== options.rangeId) {
     // Left by a split or a merge.
     if (last.heirs?.includes(options.rangeId)) return childState(last, options.rangeId, own);
@@ -132,6 +135,12 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
     }
   );
 }
+
+/**
+ * After a restore of the metadata store the list of a stream may name extents that were deleted after the copy, or lost. They are passed over if
+ * something is read behind them: a later record counts alone, and a commit that is missing shows as a gap.
+ */
+const readOver = (stream: OwnedStream, gone: GoneExtents) => (stream.lineage > 0 ? { passOver: gone.passOver } : {});
 
 /** True if the metadata store was restored since the record was written. */
 const isRestored = (newest: PartitionState, metadata: OwnedStream): boolean => metadata.lineage > (newest.lineage?.store ?? 0);
@@ -164,12 +173,13 @@ async function afterRestore(
   const isKnown = async (stored: StoredCheckpoint): Promise<boolean> => {
     if (!stored.indexPlaces.every(({ extentId }) => rowData.knows(extentId))) return false;
     // Its blocks may be in extents before that of its index.
-    const checkpoint = unwrap(await Checkpoint.open(stored, own, storage));
-    return [...checkpoint.extentIds].every((extentId) => rowData.knows(extentId));
+    const checkpoint = await Checkpoint.open(stored, own, storage);
+    if (!checkpoint.ok && isGone(checkpoint.failure)) return false;
+    return [...unwrap(checkpoint).extentIds].every((extentId) => rowData.knows(extentId));
   };
   if (await isWhole(newest, isReadable)) return newest;
   const records: PartitionState[] = [];
-  for await (const { payload } of metadata.readAll()) {
+  for await (const { payload } of metadata.readAll(readOver(metadata, new GoneExtents()))) {
     const state = decodeState(payload, world.digest.crc32c);
     if (state.ok) records.push(state.value);
   }
@@ -249,7 +259,9 @@ async function replay(
   const begins = logStart?.extentId === logStartExtentId ? logStart : { extentId: logStartExtentId, offsetBytes: 0 };
   const from = log.knows(logStartExtentId) ? { from: begins } : {};
   const turns = new Turns(world.clock);
-  for await (const { payload } of log.readAll(from)) {
+  const gone = new GoneExtents();
+  for await (const { payload } of log.readAll({ ...from, ...readOver(log, gone) })) {
+    gone.blockRead();
     if (turns.over) await turns.next();
     const decoded = decodeCommit(payload, world.digest.crc32c);
     if (!decoded.ok) throw new FailureError(decoded.failure);
@@ -259,6 +271,7 @@ async function replay(
     lastSequence = applyRecord(world, table, record, { applied: lastSequence, ...how });
     if (lastSequence > before) logBytes += payload.length;
   }
+  if (gone.atEnd !== undefined) throw new FailureError(gone.atEnd);
   return { table, lastSequence, lastTicket, logBytes };
 }
 

@@ -8,6 +8,7 @@
  * - Numbers that only rise (records, checkpoints, tickets, fences, lineages, formats) stay those of the newest record.
  * - The earlier record says which checkpoints there are and where the log begins behind them.
  */
+import type { Failure } from "@stamp/base";
 import { joinedLosses, type PartitionState, type StoredCheckpoint } from "@stamp/lsm";
 
 /** Returns true if all of a checkpoint is in extents that the store knows. Rejects if that can't be read now. */
@@ -38,6 +39,25 @@ export async function withoutUnknown(newest: PartitionState, isReadable: IsReada
   for (const stored of newest.checkpoints) if (await isReadable(stored)) checkpoints.push(stored);
   const losses = { commits: [], checkpoints: newest.checkpoints.length - checkpoints.length };
   return { ...newest, checkpoints, losses: joinedLosses(newest.losses, losses) };
+}
+
+/** Notes extents of a stream that no node has any more, while the stream is read over them. */
+export class GoneExtents {
+  #sinceLastBlock: Failure | undefined;
+
+  readonly passOver = (_extentId: number, failure: Failure): void => {
+    this.#sinceLastBlock ??= failure;
+  };
+
+  /** Notes that a block was read: what is gone lies before it. */
+  blockRead(): void {
+    this.#sinceLastBlock = undefined;
+  }
+
+  /** Failure of an extent behind the last block that was read; undefined: none is gone there. */
+  get atEnd(): Failure | undefined {
+    return this.#sinceLastBlock;
+  }
 }
 
 /** Decides which gaps of a commit log are replayed over, and remembers them. */

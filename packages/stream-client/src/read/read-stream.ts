@@ -3,7 +3,7 @@ import { FailureError } from "@stamp/base";
 import type { OwnedExtents } from "../owned-extents.ts";
 import type { StoredBlock, StreamPlace } from "../types.ts";
 import type { ExtentReader } from "./extent-reader.ts";
-import { readSealed } from "./read-sealed.ts";
+import { type PassOver, readSealed } from "./read-sealed.ts";
 
 const readTimeoutMs = 10_000;
 
@@ -15,11 +15,16 @@ export interface ReadParts {
   readonly signal: AbortSignal;
 }
 
+export interface ReadAllOptions {
+  /** Where to begin, at a block's header; undefined: at the first extent. */
+  readonly from?: StreamPlace;
+  readonly timeoutMs?: number;
+  /** If given, extents that no node has are passed over. */
+  readonly passOver?: PassOver | undefined;
+}
+
 /** Yields every block that was in the stream when it was opened, from this place on. Throws FailureError. */
-export async function* readFrom(
-  { stream, reader, extents, signal }: ReadParts,
-  options: { readonly from?: StreamPlace; readonly timeoutMs?: number },
-): AsyncIterable<StoredBlock> {
+export async function* readFrom({ stream, reader, extents, signal }: ReadParts, options: ReadAllOptions): AsyncIterable<StoredBlock> {
   const { from } = options;
   const start = from === undefined ? 0 : extents.atOpen.findIndex(({ extentId }) => extentId === from.extentId);
   if (start < 0) {
@@ -35,6 +40,7 @@ export async function* readFrom(
     timeoutMs,
     signal,
     fromOffsetBytes: from?.offsetBytes ?? 0,
+    passOver: options.passOver,
   });
 }
 
