@@ -83,6 +83,8 @@ test("handles: REST Delete File is atomic, also under handles that share it: the
     await bench.code(bench.door.setDisposition({ ...bench.of(handle), deletePending: true }, bench.options)),
     "ResourceNotFound",
   );
+  const payload = Buffer.from("x");
+  assert.equal(await bench.code(bench.door.write({ ...bench.of(handle), startBytes: 0n, payload }, bench.options)), "ResourceNotFound");
   unwrap(await bench.door.close(bench.of(handle), bench.options));
 });
 

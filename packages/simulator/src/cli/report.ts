@@ -10,6 +10,7 @@ export type WorkloadName =
   | "queues"
   | "bank"
   | "leases"
+  | "handles"
   | "holds"
   | "locks"
   | "consensus"
@@ -31,6 +32,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "restarts",
   "bank",
   "leases",
+  "handles",
   "holds",
   "locks",
   "consensus",

@@ -9,6 +9,7 @@ import { consensusWorkload } from "../workloads/consensus/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
 import { geoQueueWorkload } from "../workloads/geo/queue-workload.ts";
 import { geoWorkload } from "../workloads/geo/workload.ts";
+import { handleWorkload } from "../workloads/handles/workload.ts";
 import { holdWorkload } from "../workloads/holds.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
 import { loadWorkload } from "../workloads/loads.ts";
@@ -33,6 +34,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   queues: queueWorkload,
   bank: bankWorkload,
   leases: leaseWorkload,
+  handles: handleWorkload,
   holds: holdWorkload,
   locks: lockWorkload,
   consensus: consensusWorkload,

@@ -1,7 +1,7 @@
 /**
  * Files that gateways of other protocols hold open, over gRPC (`stamp.v1.FileHandles`). A handle is named `share/incarnation/file id/handle id`.
  */
-import { type Parsed, parsed, rejected, restError, restErrorOfService } from "@stamp/azure-rest";
+import { fileError, type Parsed, parsed, rejected, restErrorOfService } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { allRights, shareContainer } from "@stamp/objects";
 import type { CallContext, Handlers } from "@stamp/ports";
@@ -46,7 +46,8 @@ export function fileHandlesHandlers(parts: GrpcDoorParts): Handlers<typeof FileH
         limits: () => limits,
         request: { remoteAddress: "grpc", signal },
       };
-      return outcomeOf(await work(request, limits, content));
+      const done = await work(request, limits, content);
+      return outcomeOf(done.ok ? done : { ok: false, error: fileError(done.error) });
     };
   const change = <Request extends { readonly account: string; readonly handle: string }>(
     operation: string,
@@ -156,7 +157,6 @@ async function stepped(
 }
 
 function serviceError(code: string) {
-  if (code === "BlobNotFound") return restError("ResourceNotFound");
   const message =
     code === "InvalidOperation" ? "The handle was not opened for this, the range is empty, or there are too many handles or locks." : "";
   return restErrorOfService(code, message, {});
