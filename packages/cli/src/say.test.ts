@@ -8,7 +8,19 @@ import { Command } from "commander";
 import { root } from "./context.ts";
 import { commandsAt, ourCommand } from "./health/help-text.ts";
 import { healthy } from "./health/testing/healthy.ts";
+import { sayUnlessUnread } from "./say.ts";
 import { addWords } from "./top-level.ts";
+
+test("a line that is elsewhere, too, is left out while a megabyte waits for a reader, and printed again when it was read", () => {
+  const printed: string[] = [];
+  const say = (text: string, writableLength: number): void =>
+    sayUnlessUnread(text, { writableLength, write: (line: unknown) => printed.push(String(line)) > 0 });
+  say("first", 0);
+  say("nearly", 1_048_575);
+  say("left out", 1_048_576);
+  say("again", 0);
+  assert.deepEqual(printed, ["first\n", "nearly\n", "again\n"]);
+});
 
 /** Texts that are no answer of a command: a page of the guide, pages in a browser, and a command that says its place itself. */
 const noAnswers = /\/(health\/(guide|newest-copy)|console\/page-files)\.ts$|^packages\/(console-page|bench)\//;

@@ -30,8 +30,8 @@ export const sayRaw = (text: string): void => console.log(text);
 const unreadMax = 1_048_576;
 
 /** Prints a line that is elsewhere, too. Leaves it out while nobody reads, so that the process holds no more and goes on. */
-export function sayUnlessUnread(line: string): void {
-  if (process.stdout.writableLength < unreadMax) console.log(printableLines(line));
+export function sayUnlessUnread(line: string, output: Pick<NodeJS.WriteStream, "writableLength" | "write"> = process.stdout): void {
+  if (output.writableLength < unreadMax) output.write(`${printableLines(line)}\n`);
 }
 
 /**

@@ -73,6 +73,46 @@ export function useLoaded<T>(load: () => Promise<T>, round = 0): Loaded<T> {
   return loaded;
 }
 
+export interface Polled<T> {
+  /** The newest answer; undefined: there is none yet. */
+  readonly value: T | undefined;
+  /** Why the last answer did not come; empty if it did. */
+  readonly problem: string;
+  readonly askNow: () => void;
+}
+
+/** Asks now, and again `everyMs` after each answer, until the view is left. `took`: called with each answer. */
+export function usePolled<T>(load: () => Promise<T>, everyMs: number, took: (value: T) => void = () => {}): Polled<T> {
+  const [value, setValue] = useState<T>();
+  const [problem, setProblem] = useState("");
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isWanted = true;
+    const ask = (): void => {
+      load()
+        .then(
+          (now) => {
+            if (!isWanted) return;
+            took(now);
+            setValue(() => now);
+            setProblem("");
+          },
+          (error: unknown) => isWanted && setProblem((error as Error).message),
+        )
+        .finally(() => {
+          if (isWanted) timer = setTimeout(ask, everyMs);
+        });
+    };
+    ask();
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [round]);
+  return { value, problem, askNow: () => setRound((before) => before + 1) };
+}
+
 interface ListStateProps {
   readonly pages: Pages<unknown>;
   readonly what: string;

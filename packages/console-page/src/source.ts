@@ -2,6 +2,7 @@
 import type { DivergedReport, Drills, FaultRow, Geo, Page, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
+import { whileShown } from "./while-shown.ts";
 
 const againMs = 1_000;
 const answerTimeoutMs = 8_000;
@@ -41,6 +42,9 @@ const keyNow = (): string => localStorage.getItem("key") ?? "";
 
 const asked = (path: string, init: RequestInit = {}): Promise<Response> =>
   fetch(path, { signal: AbortSignal.timeout(answerTimeoutMs), ...init, headers: { "X-Stamp-Key": keyNow() } });
+
+/** Returns the options of a question that only the view waits for which is open now. */
+export const shownOnly = (): RequestInit => ({ signal: whileShown(answerTimeoutMs) });
 
 const hasSession = (): Promise<boolean> =>
   asked("/api/session").then(
@@ -94,7 +98,7 @@ export async function answerOf(path: string, query: Readonly<Record<string, stri
 }
 
 export const page = async <T>(path: string, query: Readonly<Record<string, string>>): Promise<Page<T>> =>
-  (await (await answerOf(path, query)).json()) as Page<T>;
+  (await (await answerOf(path, query, shownOnly())).json()) as Page<T>;
 
 export const source: Source = {
   streams: (after) => page("/api/streams", { after }),

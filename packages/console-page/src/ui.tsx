@@ -77,3 +77,35 @@ export function Bar({ part, label }: { readonly part: number; readonly label: st
   const percent = Math.round(Math.min(Math.max(part, 0), 1) * 100);
   return <progress class={percent > 90 ? "bad" : percent > 75 ? "warn" : ""} max={100} value={percent} aria-label={label} />;
 }
+
+/** Title of a column; with "number", its cells are numbers. */
+export type Heading = string | readonly [title: string, kind: "number"];
+
+interface ScrollTableProps {
+  /** Name of the table for screen readers. */
+  readonly label: string;
+  readonly headings: readonly Heading[];
+  /** Rows of the body. */
+  readonly children: ComponentChildren;
+}
+
+/** A short table, which scrolls by itself where it is wider than its place. */
+export const ScrollTable = ({ label, headings, children }: ScrollTableProps): JSX.Element => (
+  <div class="scroll" tabIndex={0} role="region" aria-label={`${label}, scrolls`}>
+    <table class="plain">
+      <thead>
+        <tr>
+          {headings.map((heading) => {
+            const [title, kind] = typeof heading === "string" ? [heading, ""] : heading;
+            return (
+              <th scope="col" class={kind} key={title}>
+                {title}
+              </th>
+            );
+          })}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  </div>
+);

@@ -260,7 +260,7 @@ async function upForeground(command: Command): Promise<void> {
     transport,
     initialise: isFirst(command),
     onEvent: tellEvent,
-    ...(printsLogs(command) ? { onLine: sayUnlessUnread } : {}),
+    ...(printsLogs(command) ? { onLine: (line: string) => sayUnlessUnread(line) } : {}),
     onStopping: (why) => {
       stopping = true;
       say(`\nstopping (${why}) …`);

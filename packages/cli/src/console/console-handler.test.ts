@@ -71,6 +71,7 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
       if ("lost" in fields) throw new FailureError(unknownOutcome("deadlineExceeded", "timeout", "no answer in 10 s").failure);
       return { notInForce: "" };
     },
+    "/api/add-fault": async () => ({ rule: "fault-1" }),
   };
   const files = new Map([["/", file]]);
   const parts: ConsoleParts = { files, sessions, live, lists, clients, operations, audit, signal: stopped.signal };
@@ -409,6 +410,8 @@ test("console: only a session with the role operate changes the stamp, and every
   );
   const operator = await signIn("operate");
   assert.equal((await send("POST", "/api/rotate-key", { ...operator, origin: "http://evil.example" }, fields)).status, 403);
+  await send("POST", "/api/add-fault", { ...operator, origin }, "{}");
+  assert.equal(audited.at(-1), 'session-4 add fault done {"rule":"fault-1"}', "a name that the change gave");
   assert.equal((await send("GET", "/api/accounts", operator)).status, 200, "data, too");
 });
 

@@ -106,7 +106,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     if (url.pathname === "/api/live") return follow(parts, () => parts.sessions.find(token, key) !== undefined, request.signal, counts);
     const answered = data[url.pathname];
     if (isList) {
-      return listInTime(counts, (signal) =>
+      return listInTime(request, counts, (signal) =>
         answered === undefined
           ? preview(parts.clients, url.searchParams, signal)
           : answered(url.searchParams, signal).then((page) => json(200, page)),
@@ -114,7 +114,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     }
     const list = parts.lists.find(url.pathname);
     if (list === undefined) return said(404, "no such path");
-    return listInTime(counts, () => list(url.searchParams).then((page) => json(200, page)));
+    return listInTime(request, counts, () => list(url.searchParams).then((page) => json(200, page)));
   };
 }
 
@@ -163,7 +163,8 @@ async function changeAnswer(
     return await inTime(async (signal) => {
       try {
         const told = await change(fields, signal);
-        note("done", targetOf(fields));
+        // A rule or a node that is made gets its name by the change.
+        note("done", targetOf({ ...told, ...fields }));
         return json(200, told);
       } catch (error) {
         note(signal.aborted ? "unknown: no answer in time" : failureOf(error), targetOf(fields));
@@ -267,11 +268,16 @@ async function downloadAnswer(
   }
 }
 
-async function listInTime(counts: { lists: number }, work: (signal: AbortSignal) => Promise<HttpResponse>): Promise<HttpResponse> {
+/** Ends also when the page has gone to another view. */
+async function listInTime(
+  { signal: gone }: HttpRequest,
+  counts: { lists: number },
+  work: (signal: AbortSignal) => Promise<HttpResponse>,
+): Promise<HttpResponse> {
   if (counts.lists >= atOnceMax) return said(503, "the console has many lists under way: try again");
   counts.lists++;
   try {
-    return await inTime(work, listTimeoutMs);
+    return await inTime((signal) => work(AbortSignal.any([gone, signal])), listTimeoutMs);
   } finally {
     counts.lists--;
   }

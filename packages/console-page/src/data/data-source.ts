@@ -1,10 +1,10 @@
 /** Asks the console about data, over HTTP. */
 
-import { answerOf, page } from "../source.ts";
+import { answerOf, page, shownOnly } from "../source.ts";
 import type { AccountDetails, BlobDetails, BlobPath, Block, DataSource, Preview, UsagePage } from "./data-model.ts";
 
 async function preview(path: BlobPath): Promise<Preview> {
-  const answer = await answerOf("/api/preview", { ...path });
+  const answer = await answerOf("/api/preview", { ...path }, shownOnly());
   if (answer.headers.get("Content-Type")?.startsWith("image/") === true) return { image: await answer.blob() };
   return (await answer.json()) as Preview;
 }
@@ -30,13 +30,14 @@ const changing = (fields: Readonly<Record<string, unknown>>): RequestInit => ({
 
 export const dataSource: DataSource = {
   accounts: (after) => page("/api/accounts", { after }),
-  account: async (account) => (await (await answerOf("/api/account", { account })).json()) as AccountDetails,
+  account: async (account) => (await (await answerOf("/api/account", { account }, shownOnly())).json()) as AccountDetails,
   containers: (account, after) => page("/api/containers", { account, after }),
   blobs: (account, container, prefix, withDeleted, after) =>
     page("/api/blobs", { account, container, prefix, after, deleted: withDeleted ? "yes" : "" }),
-  blob: async (path) => (await (await answerOf("/api/blob", { ...path })).json()) as BlobDetails,
+  blob: async (path) => (await (await answerOf("/api/blob", { ...path }, shownOnly())).json()) as BlobDetails,
   past: (path, after) => page("/api/blob-past", { ...path, after }),
-  usage: async (account, container, after) => (await (await answerOf("/api/usage", { account, container, after })).json()) as UsagePage,
+  usage: async (account, container, after) =>
+    (await (await answerOf("/api/usage", { account, container, after }, shownOnly())).json()) as UsagePage,
   preview,
   download,
   tables: (account, after) => page("/api/tables", { account, after }),

@@ -5,7 +5,7 @@ import { Action } from "../data/action.tsx";
 import type { BlobPast, BlobPath, DataSource } from "../data/data-model.ts";
 import { bytesText } from "../format.ts";
 import { ListState, usePages } from "../pages.tsx";
-import { Card, Time } from "../ui.tsx";
+import { Card, ScrollTable, Time } from "../ui.tsx";
 
 interface BlobPastProps {
   readonly source: DataSource;
@@ -47,62 +47,47 @@ export function Past({ source, path, etag, onChange }: BlobPastProps): JSX.Eleme
         what="versions and snapshots"
         empty="Versions are kept if the account's settings say so; a snapshot is made here."
       >
-        <div class="scroll" tabIndex={0} role="region" aria-label="Versions and snapshots, scrolls">
-          <table class="plain">
-            <thead>
-              <tr>
-                <th scope="col">Kind</th>
-                <th scope="col">Written</th>
-                <th scope="col">Id</th>
-                <th scope="col" class="number">
-                  Size
-                </th>
-                <th scope="col">Actions</th>
-              </tr>
-            </thead>
-            <tbody>
-              {pages.items.map((each) => (
-                <tr key={`${each.kind} ${each.id}`}>
-                  <td>{each.kind}</td>
-                  <td>{each.modifiedMs === null ? "–" : <Time atMs={each.modifiedMs} withDate />}</td>
-                  <td>
-                    <code>{each.id}</code>
-                  </td>
-                  <td class="number">{bytesText(each.bytes)}</td>
-                  <td>
-                    <div class="buttons">
-                      <button type="button" onClick={() => save(each)} aria-label={`Download ${each.kind} ${each.id}`}>
-                        Download
-                      </button>
-                      <Action
-                        label="Make current"
-                        name={`Make current: ${each.kind} ${each.id}`}
-                        title="Write it over the blob?"
-                        submit="Make current"
-                        run={() => source.change("restore-blob", { ...path, ...whichOf(each), etag }).then(onChange)}
-                      >
-                        <p>
-                          The blob gets the content, properties and metadata of the {each.kind}. If versions are kept, what is there now
-                          becomes one; otherwise it is gone.
-                        </p>
-                      </Action>
-                      <Action
-                        label="Delete"
-                        name={`Delete ${each.kind} ${each.id}`}
-                        title={`Delete the ${each.kind}?`}
-                        submit="Delete"
-                        isFinal
-                        run={() => source.change("delete-past", { ...path, ...whichOf(each) }).then(pages.reload)}
-                      >
-                        <p>The blob itself and its other versions and snapshots stay.</p>
-                      </Action>
-                    </div>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ScrollTable label="Versions and snapshots" headings={["Kind", "Written", "Id", ["Size", "number"], "Actions"]}>
+          {pages.items.map((each) => (
+            <tr key={`${each.kind} ${each.id}`}>
+              <td>{each.kind}</td>
+              <td>{each.modifiedMs === null ? "–" : <Time atMs={each.modifiedMs} withDate />}</td>
+              <td>
+                <code>{each.id}</code>
+              </td>
+              <td class="number">{bytesText(each.bytes)}</td>
+              <td>
+                <div class="buttons">
+                  <button type="button" onClick={() => save(each)} aria-label={`Download ${each.kind} ${each.id}`}>
+                    Download
+                  </button>
+                  <Action
+                    label="Make current"
+                    name={`Make current: ${each.kind} ${each.id}`}
+                    title="Write it over the blob?"
+                    submit="Make current"
+                    run={() => source.change("restore-blob", { ...path, ...whichOf(each), etag }).then(onChange)}
+                  >
+                    <p>
+                      The blob gets the content, properties and metadata of the {each.kind}. If versions are kept, what is there now becomes
+                      one; otherwise it is gone.
+                    </p>
+                  </Action>
+                  <Action
+                    label="Delete"
+                    name={`Delete ${each.kind} ${each.id}`}
+                    title={`Delete the ${each.kind}?`}
+                    submit="Delete"
+                    isFinal
+                    run={() => source.change("delete-past", { ...path, ...whichOf(each) }).then(pages.reload)}
+                  >
+                    <p>The blob itself and its other versions and snapshots stay.</p>
+                  </Action>
+                </div>
+              </td>
+            </tr>
+          ))}
+        </ScrollTable>
         {pages.isWhole ? null : (
           <button type="button" onClick={pages.more}>
             Load more

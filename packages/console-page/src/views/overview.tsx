@@ -5,7 +5,7 @@ import { Chart, type Line } from "../chart.tsx";
 import { byteRateText, bytesText, countText, msText, rateText } from "../format.ts";
 import type { Finding, NodeRow, Point, Snapshot } from "../model.ts";
 import { events, points, to } from "../store.ts";
-import { Badge, Bar, Card, CommandLine, Empty, Figure, type Tone, toneOf } from "../ui.tsx";
+import { Badge, Bar, Card, CommandLine, Empty, Figure, ScrollTable, type Tone, toneOf } from "../ui.tsx";
 import { EventList } from "./events.tsx";
 
 const toneOfSeverity: Readonly<Record<Finding["severity"], Tone>> = { critical: "bad", warning: "warn", note: "calm" };
@@ -152,38 +152,19 @@ function Latencies({ now }: { readonly now: Snapshot }): JSX.Element {
       {rows.length === 0 ? (
         <Empty title="Nothing was measured of late">Requests of the last minute appear here. Send one with any Azure SDK.</Empty>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Slowest work, scrolls">
-          <table class="plain">
-            <thead>
-              <tr>
-                <th scope="col">Process</th>
-                <th scope="col">Work</th>
-                <th scope="col" class="number">
-                  Count
-                </th>
-                <th scope="col" class="number">
-                  p50
-                </th>
-                <th scope="col" class="number">
-                  p99
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ process, what, count, p50Ms, p99Ms }) => (
-                <tr key={`${process} ${what}`}>
-                  <td>
-                    <a href={to("processes", process)}>{process}</a>
-                  </td>
-                  <td>{what}</td>
-                  <td class="number">{countText(count)}</td>
-                  <td class="number">{msText(p50Ms)}</td>
-                  <td class="number">{msText(p99Ms)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ScrollTable label="Slowest work" headings={["Process", "Work", ["Count", "number"], ["p50", "number"], ["p99", "number"]]}>
+          {rows.map(({ process, what, count, p50Ms, p99Ms }) => (
+            <tr key={`${process} ${what}`}>
+              <td>
+                <a href={to("processes", process)}>{process}</a>
+              </td>
+              <td>{what}</td>
+              <td class="number">{countText(count)}</td>
+              <td class="number">{msText(p50Ms)}</td>
+              <td class="number">{msText(p99Ms)}</td>
+            </tr>
+          ))}
+        </ScrollTable>
       )}
     </Card>
   );

@@ -7,7 +7,7 @@ const { signal } = new AbortController();
 const path = { account: "acme", container: "photos", name: "a" };
 
 /** A blob whose calls are noted, and a container with these items. */
-function world(items: readonly object[] = [], continuationToken = "") {
+function world(items: readonly object[] = [], continuationToken = "", copiesNever = false) {
   const calls: string[] = [];
   const blobAt = (url: string): object => ({
     url,
@@ -17,7 +17,9 @@ function world(items: readonly object[] = [], continuationToken = "") {
     createSnapshot: async () => ({ snapshot: "s9" }),
     beginCopyFromURL: async (from: string, { conditions }: { readonly conditions: { readonly ifMatch: string } }) => {
       calls.push(`copy ${from} over ${conditions.ifMatch}`);
-      return { pollUntilDone: async () => calls.push("waited") };
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      if (!copiesNever) resolve();
+      return { pollUntilDone: () => promise.then(() => calls.push("waited")), stopPolling: () => reject(new Error("stopped")) };
     },
   });
   const container = {
@@ -60,6 +62,14 @@ test("history: a version is copied over the blob that was shown; a version or sn
   await deletePast(clients, { ...path, kind: "snapshot", id: "s1" }, signal);
   assert.deepEqual(calls, ["copy /a?versionid=v1 over 0x1", "waited", "delete /a?snapshot=s1"]);
   assert.deepEqual(await makeSnapshot(clients, path, signal), { id: "s9" });
+});
+
+test("history: a copy that takes too long is not asked for any more", async () => {
+  const { clients } = world([], "", true);
+  const late = new AbortController();
+  const restored = restoreBlob(clients, { ...path, kind: "version", id: "v1", etag: "0x1" }, late.signal);
+  setTimeout(() => late.abort(), 10);
+  await assert.rejects(restored, /stopped/);
 });
 
 test("history: a request that names no version never touches the blob itself", async () => {

@@ -48,7 +48,11 @@ export async function restoreBlob(clients: DataClients, fields: Fields, abortSig
   const past = pastOf(client, fields);
   if (past === client) throw new FieldError("the request names no version and no snapshot: load the page again");
   const copying = await client.beginCopyFromURL(past.url, { abortSignal, conditions: { ifMatch: wordIn(fields, "etag") } });
-  await copying.pollUntilDone();
+  // The signal ends the request that begins the copy, not the questions whether it is done.
+  const stop = (): void => copying.stopPolling();
+  abortSignal.addEventListener("abort", stop, { once: true });
+  if (abortSignal.aborted) stop();
+  await copying.pollUntilDone().finally(() => abortSignal.removeEventListener("abort", stop));
   return {};
 }
 

@@ -48,6 +48,7 @@ const places = [
   "seconds",
   "forced",
   "to",
+  "step",
   "name",
   "kind",
   "id",

@@ -19,7 +19,7 @@ const copied = create(LocatedAccountSchema, {
 });
 
 /** A location service with two stamps. `accounts`: names of accounts without a copy, beside acme. */
-function world({ accounts = 0, refusal = "" } = {}) {
+function world({ accounts = 0, refusal = "", under = {} } = {}) {
   const asked: unknown[] = [];
   const all = [copied, ...Array.from({ length: accounts }, (_, number) => create(LocatedAccountSchema, { name: `alone${number}` }))];
   const client = {
@@ -32,7 +32,7 @@ function world({ accounts = 0, refusal = "" } = {}) {
       asked.push(`list ${from}`);
       return ok({ accounts: all.slice(from, from + limit), more: from + limit < all.length });
     },
-    getAccount: async () => ok(copied),
+    getAccount: async () => ok({ ...copied, ...under }),
     listDiverged: async ({ stamp, marker }: { readonly stamp: string; readonly marker: string }) =>
       stamp === "north-1"
         ? ok({ rows: [], complete: true, trouble: "", nextMarker: "" })
@@ -85,15 +85,23 @@ test("geo: a failover names the stamp that was shown; a forced one needs the wor
   await assert.rejects(run("fail-over", { account: "acme", to: "south-1", forced: true, acceptLoss: "yes" }), /needs your word/);
   await assert.rejects(run("fail-over", { account: "acme", forced: false }), /names no to/);
   await run("fail-over", { account: "acme", to: "south-1", forced: true, acceptLoss: true });
-  await run("give-up", { account: "acme" });
   const common = { account: "acme", stamp: "south-1", anyway: false };
   assert.deepEqual(asked, [
     { ...common, forced: false, acceptLoss: false },
     { ...common, forced: true, acceptLoss: true },
-    { account: "acme" },
   ]);
   const refusal = "the copy is not complete: it is still seeded";
   await assert.rejects(world({ refusal }).run("fail-over", { account: "acme", to: "south-1" }), new RegExp(refusal));
+});
+
+test("geo: an operation is given up only while it is at the step that was shown", async () => {
+  const { run, asked } = world({ under: { kind: "failover", step: "draining" } });
+  await assert.rejects(run("give-up", { account: "acme" }), /names no step/);
+  await assert.rejects(run("give-up", { account: "acme", step: "failover, waiting" }), /another one by now: failover, draining/);
+  assert.deepEqual(asked, []);
+  await run("give-up", { account: "acme", step: "failover, draining" });
+  assert.deepEqual(asked, [{ account: "acme" }]);
+  await assert.rejects(world().run("give-up", { account: "acme", step: "failover, draining" }), /the operation is over/);
 });
 
 test("geo: reports of deposed stamps are read over empty pages, up to a bound; a stamp without a report is left out", async () => {

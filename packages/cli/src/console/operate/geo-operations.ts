@@ -4,12 +4,14 @@
  *
  * Invariants:
  * - A forced failover is begun only with the word of a person that what was not shipped may be lost, and only towards the stamp that was shown.
+ * - An operation is given up only while it is the one that was shown. A step that it takes meanwhile refuses, and is shown.
  * - A list looks at 5,000 accounts, and at 100 pages or 500 rows of each report at most.
  */
 import type { Outcome } from "@stamp/base";
 import type { CopyRow, DivergedReport, Geo, StampRow } from "@stamp/console-page";
 import type { DivergedRow, ListDivergedResponse, LocatedAccount, LocationStamp } from "@stamp/wire";
 import { stateName } from "../../accounts/location-command.ts";
+import { CommandError } from "../../exit.ts";
 import { reportingStamps, rowTexts } from "../../geo/diverged.ts";
 import { lagText, lossText, pendingText, shippingFacts } from "../../geo/figures.ts";
 import { type LocationClient, stepText } from "../../geo/operation.ts";
@@ -50,7 +52,12 @@ export function geoOperations(location: LocationPlace | undefined): Readonly<Rec
       return { step: stepText(taken(await known(location).client.failOverAccount(how, changeOptions))) };
     },
     "/api/give-up": async (fields) => {
-      taken(await known(location).client.giveUpOperation({ account: wordIn(fields, "account") }, changeOptions));
+      const { client } = known(location);
+      const [account, step] = [wordIn(fields, "account"), wordIn(fields, "step")];
+      const now = stepOf(taken(await client.getAccount({ account }, changeOptions)));
+      if (now !== step)
+        throw new CommandError(`the operation is ${now === "" ? "over" : `another one by now: ${now}`}; "${step}" was shown`);
+      taken(await client.giveUpOperation({ account }, changeOptions));
       return {};
     },
   };
@@ -97,11 +104,14 @@ function copyRow(account: LocatedAccount): CopyRow {
     lagSeconds: shippingFacts(account).lagSeconds,
     lag: lagText(account),
     pending: pendingText(account),
-    step: stepText({ ...account, trouble: "" }),
+    step: stepOf(account),
     trouble: [...new Set([trouble, shipping?.trouble ?? ""])].filter((text) => text !== "").join("; "),
     loss: lossText(account),
   };
 }
+
+/** Operation that is under way, in words; empty for none. */
+const stepOf = (account: LocatedAccount): string => stepText({ ...account, trouble: "" });
 
 async function reportsOf(client: LocationClient, account: string): Promise<DivergedReport[]> {
   const found = taken(await client.getAccount({ account }, callOptions));

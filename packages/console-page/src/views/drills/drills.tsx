@@ -1,13 +1,12 @@
 /** Drills: one is picked and run on this stamp; its timeline grows beside the latency of its clients. And fault rules of the front-ends. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { Chart, type Line } from "../../chart.tsx";
 import { Action } from "../../data/action.tsx";
 import type { DataSource } from "../../data/data-model.ts";
 import { msText, rateText } from "../../format.ts";
 import type { DrillRun, Drills, Source } from "../../model.ts";
-import { useLoaded } from "../../pages.tsx";
-import { Badge, Card, Empty, Time, type Tone } from "../../ui.tsx";
+import { useLoaded, usePolled } from "../../pages.tsx";
+import { Badge, Card, Empty, ScrollTable, Time, type Tone } from "../../ui.tsx";
 import { FaultRules } from "./fault-rules.tsx";
 
 interface DrillsProps {
@@ -19,33 +18,7 @@ const askEveryMs = 1_000;
 
 export function DrillsView({ source, data }: DrillsProps): JSX.Element {
   const { value: role } = useLoaded(source.role);
-  const [drills, setDrills] = useState<Drills>();
-  const [problem, setProblem] = useState("");
-  const [round, setRound] = useState(0);
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let isWanted = true;
-    const ask = (): void => {
-      source
-        .drills()
-        .then(
-          (now) => {
-            if (!isWanted) return;
-            setDrills(now);
-            setProblem("");
-          },
-          (error: unknown) => isWanted && setProblem((error as Error).message),
-        )
-        .finally(() => {
-          if (isWanted) timer = setTimeout(ask, askEveryMs);
-        });
-    };
-    ask();
-    return () => {
-      isWanted = false;
-      clearTimeout(timer);
-    };
-  }, [round]);
+  const { value: drills, problem, askNow } = usePolled(source.drills, askEveryMs);
   const mayChange = role === "operate" && drills?.whyNot === "";
   return (
     <>
@@ -64,7 +37,7 @@ export function DrillsView({ source, data }: DrillsProps): JSX.Element {
         <Empty title="Drills are off">{drills.whyNot}</Empty>
       ) : null}
       {drills?.run == null ? null : <Run run={drills.run} />}
-      {drills === undefined ? null : <List drills={drills} data={data} mayChange={mayChange} onStart={() => setRound(round + 1)} />}
+      {drills === undefined ? null : <List drills={drills} data={data} mayChange={mayChange} onStart={askNow} />}
       {drills?.whyNot === "" ? <FaultRules source={source} data={data} mayChange={mayChange} /> : null}
     </>
   );
@@ -81,50 +54,39 @@ function List({ drills: { drills, run }, data, mayChange, onStart }: ListProps):
   const isFree = run === null || run.isOver;
   return (
     <Card title="All drills" wide aside={isFree ? null : <span>One runs at a time</span>}>
-      <div class="scroll" tabIndex={0} role="region" aria-label="All drills, scrolls">
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">Drill</th>
-              <th scope="col">It does this</th>
-              <th scope="col" class="number">
-                Writes held up, aim
-              </th>
-              {mayChange ? <th scope="col">Run it</th> : null}
-            </tr>
-          </thead>
-          <tbody>
-            {drills.map(({ name, about, aimMs }) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td>{about}</td>
-                <td class="number">{msText(aimMs)}</td>
-                {mayChange ? (
-                  <td>
-                    {isFree ? (
-                      <Action
-                        label="Run"
-                        name={`Run ${name}`}
-                        title={`Run ${name} on this stamp?`}
-                        submit="Run it"
-                        isFinal
-                        run={() => data.change("start-drill", { drill: name }).then(onStart)}
-                      >
-                        <p>{about}.</p>
-                        <p>
-                          Clients of the drill write into a container of its own and check every answer; your programs meet the fault, too.
-                          The drill goes on to its end and mends what it broke, also if this page is closed. Steps and judgement:{" "}
-                          <code>./stamp drill explain {name}</code>
-                        </p>
-                      </Action>
-                    ) : null}
-                  </td>
+      <ScrollTable
+        label="All drills"
+        headings={["Drill", "It does this", ["Writes held up, aim", "number"], ...(mayChange ? ["Run it"] : [])]}
+      >
+        {drills.map(({ name, about, aimMs }) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>{about}</td>
+            <td class="number">{msText(aimMs)}</td>
+            {mayChange ? (
+              <td>
+                {isFree ? (
+                  <Action
+                    label="Run"
+                    name={`Run ${name}`}
+                    title={`Run ${name} on this stamp?`}
+                    submit="Run it"
+                    isFinal
+                    run={() => data.change("start-drill", { drill: name }).then(onStart)}
+                  >
+                    <p>{about}.</p>
+                    <p>
+                      Clients of the drill write into a container of its own and check every answer; your programs meet the fault, too. The
+                      drill goes on to its end and mends what it broke, also if this page is closed. Steps and judgement:{" "}
+                      <code>./stamp drill explain {name}</code>
+                    </p>
+                  </Action>
                 ) : null}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+              </td>
+            ) : null}
+          </tr>
+        ))}
+      </ScrollTable>
     </Card>
   );
 }

@@ -6,7 +6,7 @@ import type { DataSource } from "../../data/data-model.ts";
 import { countText } from "../../format.ts";
 import type { FaultRow, Source } from "../../model.ts";
 import { useLoaded } from "../../pages.tsx";
-import { Badge, Card, Empty } from "../../ui.tsx";
+import { Badge, Card, Empty, ScrollTable } from "../../ui.tsx";
 
 interface FaultRulesProps {
   readonly source: Source;
@@ -53,50 +53,37 @@ interface RulesProps {
 }
 
 const Rules = ({ rules, data, mayChange, onRemoved }: RulesProps): JSX.Element => (
-  <div class="scroll" tabIndex={0} role="region" aria-label="Fault rules, scrolls">
-    <table class="plain">
-      <thead>
-        <tr>
-          <th scope="col">Rule</th>
-          <th scope="col">Fault</th>
-          <th scope="col">State</th>
-          <th scope="col" class="number">
-            Requests hit
-          </th>
-          <th scope="col">Which requests</th>
-          {mayChange ? <th scope="col">Remove it</th> : null}
-        </tr>
-      </thead>
-      <tbody>
-        {rules.map(({ name, fault, which, hits, isOver }) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td>{fault}</td>
-            <td>
-              <Badge tone={isOver ? "calm" : "warn"}>{isOver ? "over" : "on"}</Badge>
-            </td>
-            <td class="number">{countText(hits)}</td>
-            <td>
-              <code>{which}</code>
-            </td>
-            {mayChange ? (
-              <td>
-                <Action
-                  label="Remove"
-                  name={`Remove ${name}`}
-                  title={`Remove the rule ${name}?`}
-                  submit="Remove"
-                  run={() => data.change("remove-fault", { rule: name }).then(onRemoved)}
-                >
-                  <p>Every front-end serves again as if it had never been there.</p>
-                </Action>
-              </td>
-            ) : null}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <ScrollTable
+    label="Fault rules"
+    headings={["Rule", "Fault", "State", ["Requests hit", "number"], "Which requests", ...(mayChange ? ["Remove it"] : [])]}
+  >
+    {rules.map(({ name, fault, which, hits, isOver }) => (
+      <tr key={name}>
+        <th scope="row">{name}</th>
+        <td>{fault}</td>
+        <td>
+          <Badge tone={isOver ? "calm" : "warn"}>{isOver ? "over" : "on"}</Badge>
+        </td>
+        <td class="number">{countText(hits)}</td>
+        <td>
+          <code>{which}</code>
+        </td>
+        {mayChange ? (
+          <td>
+            <Action
+              label="Remove"
+              name={`Remove ${name}`}
+              title={`Remove the rule ${name}?`}
+              submit="Remove"
+              run={() => data.change("remove-fault", { rule: name }).then(onRemoved)}
+            >
+              <p>Every front-end serves again as if it had never been there.</p>
+            </Action>
+          </td>
+        ) : null}
+      </tr>
+    ))}
+  </ScrollTable>
 );
 
 interface Fault {

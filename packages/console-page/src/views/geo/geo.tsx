@@ -1,13 +1,12 @@
 /** Several stamps: where they are, copies of accounts and how far they are behind, failovers and what they would lose. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { Chart, type Line } from "../../chart.tsx";
 import type { DataSource } from "../../data/data-model.ts";
 import { bytesText, countText, spanText } from "../../format.ts";
 import type { CopyRow, Geo, Source, StampRow } from "../../model.ts";
-import { useLoaded } from "../../pages.tsx";
+import { useLoaded, usePolled } from "../../pages.tsx";
 import { route, to } from "../../store.ts";
-import { Badge, Bar, Card, CommandLine, Empty, type Tone } from "../../ui.tsx";
+import { Badge, Bar, Card, CommandLine, Empty, ScrollTable, type Tone } from "../../ui.tsx";
 import { OneCopy } from "./one-copy.tsx";
 
 interface GeoProps {
@@ -37,34 +36,7 @@ function took({ copies }: Geo): void {
 
 export function GeoView({ source, data }: GeoProps): JSX.Element {
   const { value: role } = useLoaded(source.role);
-  const [geo, setGeo] = useState<Geo>();
-  const [problem, setProblem] = useState("");
-  const [round, setRound] = useState(0);
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let isWanted = true;
-    const ask = (): void => {
-      source
-        .geo()
-        .then(
-          (now) => {
-            if (!isWanted) return;
-            took(now);
-            setGeo(now);
-            setProblem("");
-          },
-          (error: unknown) => isWanted && setProblem((error as Error).message),
-        )
-        .finally(() => {
-          if (isWanted) timer = setTimeout(ask, askEveryMs);
-        });
-    };
-    ask();
-    return () => {
-      isWanted = false;
-      clearTimeout(timer);
-    };
-  }, [round]);
+  const { value: geo, problem, askNow } = usePolled(source.geo, askEveryMs, took);
   if (geo === undefined && problem === "") return <Empty title="Asking the location service…" />;
   if (geo?.at === "") return <Alone />;
   const name = route.value[1];
@@ -91,7 +63,7 @@ export function GeoView({ source, data }: GeoProps): JSX.Element {
               mayChange={role === "operate"}
               mayRead={role === "data" || role === "operate"}
               chart={<Lag name={chosen.name} />}
-              onChange={() => setRound(round + 1)}
+              onChange={askNow}
               key={chosen.name}
             />
           )}
@@ -144,38 +116,23 @@ function Copies({ geo: { copies, more }, withCharts }: { readonly geo: Geo; read
   const charted = copies.filter(({ secondary }) => secondary !== "").slice(0, chartsMax);
   return (
     <Card title="Copies" wide aside={more ? <span>The first 5,000 accounts were looked at</span> : null}>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Copies, scrolls">
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">Account</th>
-              <th scope="col">Primary</th>
-              <th scope="col">Copy</th>
-              <th scope="col">State</th>
-              <th scope="col">Lag</th>
-              <th scope="col">The copy lacks</th>
-              <th scope="col">Step</th>
-            </tr>
-          </thead>
-          <tbody>
-            {copies.map((copy) => (
-              <tr key={copy.name}>
-                <th scope="row">
-                  <a href={to("geo", copy.name)}>{copy.name}</a>
-                </th>
-                <td>{copy.stamp}</td>
-                <td>{copy.secondary === "" ? "–" : copy.secondary}</td>
-                <td>
-                  <Badge tone={toneOf(copy)}>{copy.state}</Badge>
-                </td>
-                <td>{copy.lag}</td>
-                <td>{copy.pending}</td>
-                <td>{copy.step === "" ? "–" : copy.step}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ScrollTable label="Copies" headings={["Account", "Primary", "Copy", "State", "Lag", "The copy lacks", "Step"]}>
+        {copies.map((copy) => (
+          <tr key={copy.name}>
+            <th scope="row">
+              <a href={to("geo", copy.name)}>{copy.name}</a>
+            </th>
+            <td>{copy.stamp}</td>
+            <td>{copy.secondary === "" ? "–" : copy.secondary}</td>
+            <td>
+              <Badge tone={toneOf(copy)}>{copy.state}</Badge>
+            </td>
+            <td>{copy.lag}</td>
+            <td>{copy.pending}</td>
+            <td>{copy.step === "" ? "–" : copy.step}</td>
+          </tr>
+        ))}
+      </ScrollTable>
       {withCharts ? (
         <div class="charts">
           {charted.map(({ name }) => (
@@ -189,50 +146,33 @@ function Copies({ geo: { copies, more }, withCharts }: { readonly geo: Geo; read
 
 const Stamps = ({ stamps }: { readonly stamps: readonly StampRow[] }): JSX.Element => (
   <Card title="Stamps" wide>
-    <div class="scroll" tabIndex={0} role="region" aria-label="Stamps, scrolls">
-      <table class="plain">
-        <thead>
-          <tr>
-            <th scope="col">Stamp</th>
-            <th scope="col">Location</th>
-            <th scope="col">State</th>
-            <th scope="col">Answers</th>
-            <th scope="col">Disks</th>
-            <th scope="col" class="number">
-              Accounts
-            </th>
-            <th scope="col">Trouble</th>
-          </tr>
-        </thead>
-        <tbody>
-          {stamps.map(({ name, location, state, answers, usedBytes, totalBytes, accounts, trouble }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>{location}</td>
-              <td>
-                <Badge tone={state === "open" ? "good" : state === "lost" ? "bad" : "warn"}>{state}</Badge>
-              </td>
-              <td>
-                <Badge tone={answers ? "good" : "bad"}>{answers ? "yes" : "no"}</Badge>
-              </td>
-              <td>
-                {totalBytes === 0 ? (
-                  "not known"
-                ) : (
-                  <>
-                    <Bar part={usedBytes / totalBytes} label={`Disks of ${name}, used part`} />
-                    <small>
-                      {bytesText(usedBytes)} of {bytesText(totalBytes)}
-                    </small>
-                  </>
-                )}
-              </td>
-              <td class="number">{countText(accounts)}</td>
-              <td>{trouble === "" ? "–" : trouble}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ScrollTable label="Stamps" headings={["Stamp", "Location", "State", "Answers", "Disks", ["Accounts", "number"], "Trouble"]}>
+      {stamps.map(({ name, location, state, answers, usedBytes, totalBytes, accounts, trouble }) => (
+        <tr key={name}>
+          <th scope="row">{name}</th>
+          <td>{location}</td>
+          <td>
+            <Badge tone={state === "open" ? "good" : state === "lost" ? "bad" : "warn"}>{state}</Badge>
+          </td>
+          <td>
+            <Badge tone={answers ? "good" : "bad"}>{answers ? "yes" : "no"}</Badge>
+          </td>
+          <td>
+            {totalBytes === 0 ? (
+              "not known"
+            ) : (
+              <>
+                <Bar part={usedBytes / totalBytes} label={`Disks of ${name}, used part`} />
+                <small>
+                  {bytesText(usedBytes)} of {bytesText(totalBytes)}
+                </small>
+              </>
+            )}
+          </td>
+          <td class="number">{countText(accounts)}</td>
+          <td>{trouble === "" ? "–" : trouble}</td>
+        </tr>
+      ))}
+    </ScrollTable>
   </Card>
 );

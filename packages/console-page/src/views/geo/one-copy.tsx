@@ -6,7 +6,7 @@ import type { Change, DataSource } from "../../data/data-model.ts";
 import type { CopyRow, DivergedReport, Source } from "../../model.ts";
 import { useLoaded } from "../../pages.tsx";
 import { to } from "../../store.ts";
-import { Badge, Card, Empty } from "../../ui.tsx";
+import { Badge, Card, Empty, ScrollTable } from "../../ui.tsx";
 
 interface OneCopyProps {
   readonly copy: CopyRow;
@@ -95,7 +95,7 @@ function Failovers({ copy, data, onChange }: Pick<OneCopyProps, "copy" | "data" 
         </>
       )}
       {step === "" ? null : (
-        <Action label="Give up" title={`Take the operation on ${name} back?`} submit="Take it back" run={() => change("give-up", {})}>
+        <Action label="Give up" title={`Take the operation on ${name} back?`} submit="Take it back" run={() => change("give-up", { step })}>
           <p>It is: {step}. It can be taken back as long as no other stamp was promoted; the location service refuses it afterwards.</p>
         </Action>
       )}
@@ -145,30 +145,17 @@ const Report = ({
     {rows.length === 0 ? (
       <p>No row is told yet.</p>
     ) : (
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${stamp}, scrolls`}>
-        <table class="plain">
-          <thead>
-            <tr>
-              {headings.map((title) => (
-                <th scope="col" key={title}>
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row, index) => (
-              <tr key={index}>
-                {row.map((text, at) => (
-                  <td class="short" key={at}>
-                    {text}
-                  </td>
-                ))}
-              </tr>
+      <ScrollTable label={`Rows of ${stamp}`} headings={headings}>
+        {rows.map((row, index) => (
+          <tr key={index}>
+            {row.map((text, at) => (
+              <td class="short" key={at}>
+                {text}
+              </td>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        ))}
+      </ScrollTable>
     )}
     {more ? (
       <p>

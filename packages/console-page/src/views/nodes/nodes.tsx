@@ -7,7 +7,7 @@ import { bytesText, countText, msText, rateText } from "../../format.ts";
 import type { NodeRow, Snapshot, Source } from "../../model.ts";
 import { useLoaded } from "../../pages.tsx";
 import { route, to } from "../../store.ts";
-import { Badge, Bar, Card, Empty } from "../../ui.tsx";
+import { Badge, Bar, Card, Empty, type Heading, ScrollTable } from "../../ui.tsx";
 import { dutyText, OneNode, toneOfNode } from "./one-node.tsx";
 
 interface NodesProps {
@@ -71,18 +71,18 @@ export function Nodes({ now, source, data }: NodesProps): JSX.Element {
 const queueText = ({ disks }: NodeRow): string =>
   disks.length === 0 ? "–" : disks.map(({ inHand, waiting }) => `${countText(inHand)} + ${countText(waiting)}`).join(", ");
 
-const headings: readonly (readonly [string, boolean])[] = [
-  ["Node", false],
-  ["State", false],
-  ["Domain", false],
-  ["Disk", false],
-  ["Free", true],
-  ["Files left", true],
-  ["Replicas", true],
-  ["Fragments", true],
-  ["Appends", true],
-  ["Sync, p99", true],
-  ["Queue", true],
+const headings: readonly Heading[] = [
+  "Node",
+  "State",
+  "Domain",
+  "Disk",
+  ["Free", "number"],
+  ["Files left", "number"],
+  ["Replicas", "number"],
+  ["Fragments", "number"],
+  ["Appends", "number"],
+  ["Sync, p99", "number"],
+  ["Queue", "number"],
 ];
 
 function Table({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
@@ -95,42 +95,29 @@ function Table({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
   }
   return (
     <Card title="Extent nodes" wide>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Extent nodes, scrolls">
-        <table class="plain">
-          <thead>
-            <tr>
-              {headings.map(([title, isNumber]) => (
-                <th scope="col" class={isNumber ? "number" : ""} key={title}>
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.map((node) => (
-              <tr key={node.name}>
-                <th scope="row">
-                  <a href={to("nodes", node.name)}>{node.name}</a>
-                </th>
-                <td>
-                  <Badge tone={toneOfNode(node)}>{dutyText(node)}</Badge>
-                </td>
-                <td class="short">{node.faultDomain === "" ? "–" : node.faultDomain}</td>
-                <td>
-                  <Bar part={node.totalBytes === 0 ? 0 : 1 - node.freeBytes / node.totalBytes} label={`Disk of ${node.name}, used part`} />
-                </td>
-                <td class="number">{bytesText(node.freeBytes)}</td>
-                <td class="number">{node.freeFiles === null ? "–" : countText(node.freeFiles)}</td>
-                <td class="number">{countText(node.replicas)}</td>
-                <td class="number">{node.fragments === null ? "–" : countText(node.fragments)}</td>
-                <td class="number">{rateText(node.appendsPerSecond)}</td>
-                <td class="number">{msText(node.syncP99Ms)}</td>
-                <td class="number">{queueText(node)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ScrollTable label="Extent nodes" headings={headings}>
+        {nodes.map((node) => (
+          <tr key={node.name}>
+            <th scope="row">
+              <a href={to("nodes", node.name)}>{node.name}</a>
+            </th>
+            <td>
+              <Badge tone={toneOfNode(node)}>{dutyText(node)}</Badge>
+            </td>
+            <td class="short">{node.faultDomain === "" ? "–" : node.faultDomain}</td>
+            <td>
+              <Bar part={node.totalBytes === 0 ? 0 : 1 - node.freeBytes / node.totalBytes} label={`Disk of ${node.name}, used part`} />
+            </td>
+            <td class="number">{bytesText(node.freeBytes)}</td>
+            <td class="number">{node.freeFiles === null ? "–" : countText(node.freeFiles)}</td>
+            <td class="number">{countText(node.replicas)}</td>
+            <td class="number">{node.fragments === null ? "–" : countText(node.fragments)}</td>
+            <td class="number">{rateText(node.appendsPerSecond)}</td>
+            <td class="number">{msText(node.syncP99Ms)}</td>
+            <td class="number">{queueText(node)}</td>
+          </tr>
+        ))}
+      </ScrollTable>
     </Card>
   );
 }

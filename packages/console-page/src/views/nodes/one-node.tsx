@@ -5,7 +5,7 @@ import type { Change, DataSource } from "../../data/data-model.ts";
 import { bytesText, countText, msText, rateText } from "../../format.ts";
 import type { DiskRow, NodeRow } from "../../model.ts";
 import { to } from "../../store.ts";
-import { Badge, Card, Empty, type Tone } from "../../ui.tsx";
+import { Badge, Card, Empty, ScrollTable, type Tone } from "../../ui.tsx";
 
 export const toneOfNode = ({ up, duty }: NodeRow): Tone => (up ? (duty === "serving" ? "good" : "warn") : "bad");
 
@@ -117,33 +117,18 @@ const Queue = ({ disk }: { readonly disk: DiskRow }): JSX.Element => (
       {disk.waiting === 0 ? "" : `, the longest for ${msText(disk.oldestMs)}`}; {countText(disk.refused)} refused since the start;{" "}
       {bytesText(disk.freeBytes)} free
     </p>
-    <div class="scroll" tabIndex={0} role="region" aria-label={`Operations of the disk ${disk.name}, scrolls`}>
-      <table class="plain">
-        <thead>
-          <tr>
-            <th scope="col">Work</th>
-            <th scope="col" class="number">
-              Operations
-            </th>
-            <th scope="col" class="number">
-              Waited, mean
-            </th>
-            <th scope="col" class="number">
-              Waited, at most
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {disk.classes.map(({ name, started, meanMs, maxMs }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td class="number">{countText(started)}</td>
-              <td class="number">{started === 0 ? "–" : msText(meanMs)}</td>
-              <td class="number">{started === 0 ? "–" : msText(maxMs)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ScrollTable
+      label={`Operations of the disk ${disk.name}`}
+      headings={["Work", ["Operations", "number"], ["Waited, mean", "number"], ["Waited, at most", "number"]]}
+    >
+      {disk.classes.map(({ name, started, meanMs, maxMs }) => (
+        <tr key={name}>
+          <th scope="row">{name}</th>
+          <td class="number">{countText(started)}</td>
+          <td class="number">{started === 0 ? "–" : msText(meanMs)}</td>
+          <td class="number">{started === 0 ? "–" : msText(maxMs)}</td>
+        </tr>
+      ))}
+    </ScrollTable>
   </section>
 );

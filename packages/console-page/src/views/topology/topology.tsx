@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { rateText, spanText } from "../../format.ts";
 import type { ProcessRow, Snapshot } from "../../model.ts";
 import { events, to } from "../../store.ts";
-import { Badge, Card, Empty, type Tone } from "../../ui.tsx";
+import { Badge, Card, Empty, ScrollTable, type Tone } from "../../ui.tsx";
 import { type Box, boxHeight, boxWidth, type Line, layoutOf } from "./layout.ts";
 
 /** Time for which the end of a process is marked, in milliseconds. */
@@ -118,36 +118,21 @@ const workWords: Readonly<Record<string, string>> = { "front-end": "requests", "
 
 const Words = ({ processes, ended }: PartProps): JSX.Element => (
   <Card title="In words" wide>
-    <div class="scroll" tabIndex={0} role="region" aria-label="Processes in words, scrolls">
-      <table class="plain">
-        <thead>
-          <tr>
-            <th scope="col">Process</th>
-            <th scope="col">Host</th>
-            <th scope="col">State</th>
-            <th scope="col">Waits for</th>
-            <th scope="col" class="number">
-              Takes on
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {processes.map((each) => (
-            <tr key={each.name}>
-              <th scope="row">
-                <a href={to("processes", each.name)}>{each.name}</a>
-              </th>
-              <td>{each.host === "" ? "–" : each.host}</td>
-              <td>
-                <Badge tone={toneOf(each)}>{leads(each) ? `${each.state}, leads` : each.state}</Badge>
-                {ended.has(each.name) ? ` ended ${spanText(ended.get(each.name) ?? 0)} ago` : ""}
-              </td>
-              <td>{each.waitingFor.length === 0 ? "nothing" : each.waitingFor.join(", ")}</td>
-              <td class="number">{each.workPerSecond === null ? "–" : `${rateText(each.workPerSecond)} ${workWords[each.role] ?? ""}`}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ScrollTable label="Processes in words" headings={["Process", "Host", "State", "Waits for", ["Takes on", "number"]]}>
+      {processes.map((each) => (
+        <tr key={each.name}>
+          <th scope="row">
+            <a href={to("processes", each.name)}>{each.name}</a>
+          </th>
+          <td>{each.host === "" ? "–" : each.host}</td>
+          <td>
+            <Badge tone={toneOf(each)}>{leads(each) ? `${each.state}, leads` : each.state}</Badge>
+            {ended.has(each.name) ? ` ended ${spanText(ended.get(each.name) ?? 0)} ago` : ""}
+          </td>
+          <td>{each.waitingFor.length === 0 ? "nothing" : each.waitingFor.join(", ")}</td>
+          <td class="number">{each.workPerSecond === null ? "–" : `${rateText(each.workPerSecond)} ${workWords[each.role] ?? ""}`}</td>
+        </tr>
+      ))}
+    </ScrollTable>
   </Card>
 );
