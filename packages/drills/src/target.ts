@@ -34,6 +34,8 @@ export interface DrillTarget {
   ask(request: ControlRequest): Promise<ClusterStatus>;
   /** Does something to the files of a process as a person would: while it runs, or while it is held. */
   hand(name: string, act: DamageAct): Promise<ActOutcome>;
+  /** Resolves when a signal has stopped the cluster, which then has nothing left to tell; absent of a cluster that is not the drill's own. */
+  readonly stopped?: Promise<void>;
   /** Containers that the drill starts beside the processes; undefined: the processes are on this machine. */
   readonly beside?: DrillContainers;
   /** Returns the resident memory of a process, in MiB; 0 while it is down. */
@@ -107,7 +109,7 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
         await close();
         throw error;
       }
-      return { ...target, close };
+      return { ...target, stopped: running.stopped, close };
     } catch (error) {
       await transport?.close();
       await ports?.release();

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { exitCodes } from "../exit.ts";
+import { unlessStopped } from "./drill-command.ts";
 import { exitCodeOf } from "./own-commands.ts";
 
 test("drill, exit code, is that of the worst drill; --strict makes a missed aim an error", () => {
@@ -25,6 +27,13 @@ test("drill geo-planned: a number of objects that is none is refused before a st
   const { status, stderr } = spawnSync(process.execPath, [main, "drill", "geo-planned", "--objects", "many"], { encoding: "utf8" });
   assert.equal(status, 2, stderr);
   assert.match(stderr, /--objects: "many" is not allowed: a whole number/);
+});
+
+test("drill run: a cluster that Ctrl-C has stopped ends the drill at once, with exit code 130; before, the drill has its verdict", async () => {
+  const never = new Promise<void>(() => {});
+  assert.equal(await unlessStopped({ stopped: never }, Promise.resolve("kept")), "kept");
+  assert.equal(await unlessStopped({}, Promise.resolve("kept")), "kept");
+  await assert.rejects(unlessStopped({ stopped: Promise.resolve() }, never), { exitCode: exitCodes.left });
 });
 
 test("drill list --json lists what drill list lists", () => {

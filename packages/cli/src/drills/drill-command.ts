@@ -17,7 +17,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { endProcess } from "../exit.ts";
 import { table, toJson } from "../print.ts";
-import { say, sayRaw } from "../say.ts";
+import { say, sayRaw, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { oneOf, whole } from "../values.ts";
 import { addOwnDrills, exitCodeOf } from "./own-commands.ts";
@@ -84,7 +84,7 @@ function addRun(drill: Command): void {
     if (options.events === true) process.stdout.on("error", () => {});
     const wanted = wantedOf(names, options);
     const reports: DrillReport[] = [];
-    for (const each of wanted) reports.push(await runOne(each, options, command));
+    for (const each of wanted) reports.push(await runOne(each, options, command).catch(endIfLeft));
     if (options.json === true) sayRaw(toJson(reports.length === 1 ? reports[0] : reports));
     else if (reports.length > 1) say(reports.map(({ conclusion }) => conclusion).join("\n"));
     // Signal handlers and sockets of the drill's own supervisor must not keep the process.
@@ -95,6 +95,15 @@ function addRun(drill: Command): void {
       ),
     );
   });
+}
+
+/** Ends the process of a drill that was left: the calls that it has under way would keep the process for minutes. */
+async function endIfLeft(error: unknown): Promise<never> {
+  if (error instanceof CommandError && error.exitCode === exitCodes.left) {
+    warn(`stamp: ${error.message}`);
+    await endProcess(error.exitCode);
+  }
+  throw error;
 }
 
 function wantedOf(names: readonly string[], { compose, json }: RunOptions): readonly Drill[] {
@@ -118,13 +127,24 @@ async function runOne(drill: Drill, options: RunOptions, command: Command): Prom
   try {
     const unfit = options.attach === true ? await drill.unfit?.(target) : undefined;
     if (unfit !== undefined) throw new CommandError(`${drill.name} can't run here: ${unfit}`);
-    const report = await runDrill(drill, target, { ...toldBy(options), ranges: Number(options.ranges) });
+    const report = await unlessStopped(target, runDrill(drill, target, { ...toldBy(options), ranges: Number(options.ranges) }));
     if (told) say(summary(report));
     if (options.events === true) sayRaw(JSON.stringify({ report: { ...report, timeline: undefined } }));
     return report;
   } finally {
     await target.close();
   }
+}
+
+/** Waits for the drill as long as its cluster is there: Ctrl-C stops the cluster, and the rest of the drill would ask it in vain. */
+export async function unlessStopped<T>({ stopped }: Pick<DrillTarget, "stopped">, running: Promise<T>): Promise<T> {
+  if (stopped === undefined) return running;
+  const left = stopped.then((): never => {
+    throw new CommandError("the drill was left before its verdict; its cluster is stopped", exitCodes.left);
+  });
+  left.catch(() => {});
+  running.catch(() => {});
+  return Promise.race([running, left]);
 }
 
 /** Returns the tellers of what happens: to people, to a tool that follows, or to nobody before the end. */
