@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { TableClient } from "@azure/data-tables";
+import { type QueueClient, QueueSASPermissions } from "@azure/storage-queue";
 import { type Stamp, startStamp } from "@stamp/embedded";
 import { root } from "../tools/commands.ts";
 import { clientsOf, contentOf, fill, fillVersions } from "./account-content.ts";
@@ -130,4 +131,32 @@ test("archive: a blob whose name clients would take for another place is left ou
   for await (const { name } of blobs.listContainers())
     for await (const each of blobs.getContainerClient(name).listBlobsFlat()) found.push(`${name}/${each.name}`);
   assert.deepEqual(found, ["box/good"]);
+});
+
+/** Asks without the SDK, whose parser changes such texts. */
+async function rawMessages(queue: QueueClient, body?: string): Promise<string> {
+  const url = await queue.generateSasUrl({ permissions: QueueSASPermissions.parse("rap"), expiresOn: new Date(Date.now() + 3_600_000) });
+  const [path = "", sas = ""] = url.split("?");
+  const answer = await fetch(
+    `${path}/messages?${body === undefined ? "peekonly=true&" : ""}${sas}`,
+    body === undefined ? {} : { method: "POST", body },
+  );
+  const text = await answer.text();
+  assert.ok(answer.ok, text);
+  return /<MessageText>([^<]*)/.exec(text)?.[1] ?? "";
+}
+
+test("archive: a message with carriage returns stays as it is in its account, and comes as it was", async () => {
+  await using source = await startStamp();
+  const queueOf = ({ connectionString }: Stamp) => clientsOf(connectionString).queues.getQueueClient("jobs");
+  await queueOf(source).create();
+  await rawMessages(queueOf(source), "<QueueMessage><MessageText>a&#xD;&#xA;b &amp;#xD;</MessageText></QueueMessage>");
+  const expected = "a&#xD;\nb &amp;#xD;";
+  assert.equal(await rawMessages(queueOf(source)), expected);
+  const archive = join(folder, "returns");
+  await ran("export", account, archive, ...at(source), "--messages");
+  assert.equal(await rawMessages(queueOf(source)), expected);
+  await using target = await startStamp();
+  await ran("import", "archive", archive, account, ...at(target));
+  assert.equal(await rawMessages(queueOf(target)), expected);
 });

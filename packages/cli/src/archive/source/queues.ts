@@ -4,7 +4,9 @@
  */
 import type { QueueClient } from "@azure/storage-queue";
 import type { AccountDoors } from "../doors.ts";
+
 import type { SourcePosition, Step, StoredMessage } from "../items.ts";
+import { withReturns } from "../returns.ts";
 import { policiesOf, statusOf, textsOf, timeText } from "./answers.ts";
 
 const messagesInPage = 32;
@@ -52,7 +54,6 @@ async function untilShown(untilMs: number): Promise<void> {
 interface Hidden {
   readonly id: string;
   readonly receipt: string;
-  readonly text: string;
 }
 
 async function* messagesIn(
@@ -69,12 +70,12 @@ async function* messagesIn(
       if (visibilityTimeout < secondsMin) break;
       const { receivedMessageItems: items } = await queue.receiveMessages({ numberOfMessages: messagesInPage, visibilityTimeout });
       if (items.length === 0) break;
-      hidden.push(...items.map(({ messageId, popReceipt, messageText }) => ({ id: messageId, receipt: popReceipt, text: messageText })));
+      hidden.push(...items.map(({ messageId, popReceipt }) => ({ id: messageId, receipt: popReceipt })));
       const messages = items
         .filter(({ messageId }) => !seen.has(messageId))
         .map(
           ({ messageText, insertedOn, expiresOn, dequeueCount }): StoredMessage => ({
-            text: messageText,
+            text: withReturns(messageText),
             insertedOn: timeText(insertedOn),
             expiresOn: timeText(expiresOn),
             dequeueCount: dequeueCount - 1,
@@ -93,10 +94,10 @@ async function* messagesIn(
   else yield { item: { kind: "messages", queue: queue.name, messages: [] }, next };
 }
 
-/** One after the other, which keeps their order. A message that somebody has deleted or got meanwhile stays as it is. */
+/** One after the other, which keeps their order. Their texts are not written: they stay as they are. A message that somebody has deleted or got meanwhile stays as it is. */
 async function showAgain(queue: QueueClient, hidden: readonly Hidden[]): Promise<void> {
-  for (const { id, receipt, text } of hidden)
-    await queue.updateMessage(id, receipt, text, 0).catch((error: unknown) => {
+  for (const { id, receipt } of hidden)
+    await queue.updateMessage(id, receipt, undefined, 0).catch((error: unknown) => {
       if (statusOf(error) === undefined) throw error;
     });
 }
