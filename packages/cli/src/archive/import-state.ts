@@ -1,7 +1,8 @@
 /** How far an import is, in a file: a later run goes on there. */
-import { readFile, rm } from "node:fs/promises";
+import { readFile, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
 import { CommandError, exitCodes } from "../exit.ts";
-import { writeWhole } from "./folder/files.ts";
+import { plainSize, writeWhole } from "./folder/files.ts";
 import { type ItemCounts, noCounts, type SourcePosition } from "./items.ts";
 
 interface State {
@@ -11,12 +12,17 @@ interface State {
   readonly source: string;
   readonly target: string;
   readonly options: string;
+  /** Number of the folder of the file in its file system: a copy of the folder holds for no account. */
+  readonly folder: string;
   readonly position: SourcePosition;
   readonly counts: ItemCounts;
 }
 
+type Head = Pick<State, "source" | "target" | "options" | "folder">;
+
 /** Shortest time between two writes of the file, in milliseconds. */
 const everyMs = 1_000;
+const bytesMax = 1024 * 1024;
 
 export class ImportState {
   /** True if an earlier run has begun. */
@@ -24,10 +30,10 @@ export class ImportState {
   readonly from: SourcePosition;
   readonly counts: ItemCounts;
   readonly #path: string;
-  readonly #head: Pick<State, "source" | "target" | "options">;
+  readonly #head: Head;
   #savedMs = 0;
 
-  private constructor(path: string, head: Pick<State, "source" | "target" | "options">, found: State | undefined) {
+  private constructor(path: string, head: Head, found: State | undefined) {
     this.#path = path;
     this.#head = head;
     this.isBegun = found !== undefined;
@@ -35,14 +41,22 @@ export class ImportState {
     this.counts = { ...noCounts(), ...found?.counts };
   }
 
-  static async open(path: string, head: Pick<State, "source" | "target" | "options">): Promise<ImportState> {
+  static async open({ path, ...named }: Omit<Head, "folder"> & { readonly path: string }): Promise<ImportState> {
+    const folder = String((await stat(dirname(path), { bigint: true })).ino);
     const found = await stateIn(path);
-    if (found !== undefined && (found.source !== head.source || found.target !== head.target || found.options !== head.options))
+    if (found === undefined) return new ImportState(path, { ...named, folder }, undefined);
+    const { source, target, options } = found;
+    if (source !== named.source || target !== named.target || options !== named.options)
       throw new CommandError(
-        `${path} is of another import (${found.source} into ${found.target}${found.options === "" ? "" : `, ${found.options}`}): run that to its end, or remove the file`,
+        `${path} is of another import (${source} into ${target}${options === "" ? "" : `, ${options}`}): run that to its end, or remove the file`,
         exitCodes.usage,
       );
-    return new ImportState(path, head, found);
+    if (found.folder !== folder)
+      throw new CommandError(
+        `${path} was begun in another folder, and came here with a copy: remove the file to import everything`,
+        exitCodes.usage,
+      );
+    return new ImportState(path, { ...named, folder }, found);
   }
 
   /** The counts are those at the position. */
@@ -61,6 +75,8 @@ export class ImportState {
 async function stateIn(path: string): Promise<State | undefined> {
   let text: string;
   try {
+    if ((await plainSize(path)) > bytesMax)
+      throw new CommandError(`${path} is too large for the state of an import: remove it`, exitCodes.usage);
     text = await readFile(path, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;

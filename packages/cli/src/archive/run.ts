@@ -82,8 +82,8 @@ export async function runImport(
   const leftOut: string[] = [];
   return withWords(`${target.urls.blob}`, async () => {
     const options = merge ? "--merge" : "";
-    const state = await ImportState.open(statePath, { source: source.name, target: target.urls.blob, options });
-    if (!merge && !state.isBegun) await checkEmpty(doors);
+    const state = await ImportState.open({ path: statePath, source: source.name, target: target.urls.blob, options });
+    await checkTarget(doors, statePath, state, merge);
     const counts = { ...state.counts };
     const told = (what: string, why: string): void => {
       if (leftOut.length < leftOutShown) leftOut.push(`${what}: ${why}`);
@@ -136,13 +136,20 @@ async function countAll(counts: ItemCounts, item: Item): Promise<void> {
   else if (item.kind === "leftOut" && !item.chosen) counts.leftOut++;
 }
 
-/** Refuses an account that has something: nothing is mixed unless that is asked for. */
-async function checkEmpty({ blobs, tables, queues, place }: AccountDoors): Promise<void> {
+/** Refuses an account that has something: nothing is mixed unless that is asked for. Refuses one that has nothing of what an earlier run has put. */
+async function checkTarget(doors: AccountDoors, statePath: string, { isBegun, counts }: ImportState, merge: boolean): Promise<void> {
+  if (!isBegun && merge) return;
+  const { blobs, tables, queues, place } = doors;
   const names: string[] = [];
   for await (const { name } of blobs.listContainers()) if (names.push(`container ${name}`) >= 3) break;
   for await (const { name } of tables.listTables()) if (names.push(`table ${name}`) >= 6) break;
   for await (const { name } of queues.listQueues()) if (names.push(`queue ${name}`) >= 9) break;
-  if (names.length === 0) return;
+  if (names.length === 0 && counts.containers + counts.tables + counts.queues > 0)
+    throw new CommandError(
+      `account ${place.account} has nothing of what an earlier run has put into it, as if it were a new one: remove ${statePath} to import everything`,
+      exitCodes.usage,
+    );
+  if (names.length === 0 || isBegun) return;
   throw new CommandError(
     `account ${place.account} is not empty (${names.slice(0, 3).join(", ")}${names.length > 3 ? ", …" : ""}): import into a new one (./stamp account create NAME), or with --merge, which replaces blobs and entities of the same names`,
     exitCodes.usage,

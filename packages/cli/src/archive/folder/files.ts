@@ -1,5 +1,5 @@
 /** Files of an archive: their names, the list of checksums, and writes that a crash leaves whole or absent. */
-import { type FileHandle, lstat, open, readFile, rename } from "node:fs/promises";
+import { type FileHandle, lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ItemCounts, noCounts, type SourcePosition } from "../items.ts";
 import { archiveFormat, archiveVersion, DamagedArchive, jsonOf } from "./records.ts";
@@ -108,7 +108,9 @@ export async function readManifest(folder: string): Promise<Manifest | undefined
 
 /** Writes a file beside and puts it in place when it is on disk. */
 export async function writeWhole(path: string, text: string): Promise<void> {
-  const file = await open(`${path}.new`, "w", 0o600);
+  // It may be of a run that was killed, or a link of whoever made the folder, which nothing may follow.
+  await rm(`${path}.new`, { force: true });
+  const file = await open(`${path}.new`, "wx", 0o600);
   try {
     await file.writeFile(text);
     await file.sync();
