@@ -120,6 +120,6 @@ async function told({ json }: DoorFlags, { counts, leftOut }: Outcome, what: str
   for (const each of leftOut) warn(`left out: ${each}`);
   if (counts.leftOut === 0) return;
   const more = counts.leftOut - leftOut.length;
-  if (more > 0) warn(`and ${more} more, some of which an earlier run told`);
+  if (more > 0) warn(`and ${more} more, which were told before`);
   process.exitCode = exitCodes.failed;
 }

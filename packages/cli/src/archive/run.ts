@@ -5,6 +5,7 @@ import { release } from "@stamp/base";
 import { inWords } from "@stamp/ports-node";
 import { CommandError, exitCodes } from "../exit.ts";
 import { withProgress } from "../progress.ts";
+import { warn } from "../say.ts";
 import { type AccountDoors, accountDoors } from "./doors.ts";
 import { EntityRefused } from "./entity-door.ts";
 import { exportSteps } from "./export.ts";
@@ -87,6 +88,7 @@ export async function runImport(
     const counts = { ...state.counts };
     const told = (what: string, why: string): void => {
       if (leftOut.length < leftOutShown) leftOut.push(`${what}: ${why}`);
+      else warn(`left out: ${what}: ${why}`);
     };
     await state.save(state.from, counts, true);
     const about = { what: `import into ${target.account}`, afterwards: "The same command goes on where it was." };

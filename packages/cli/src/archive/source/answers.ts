@@ -1,4 +1,5 @@
 /** Parts of answers of the service. */
+import { EntityRefused } from "../entity-door.ts";
 import type { StoredPolicy, Texts } from "../items.ts";
 
 /** Says what lists of blobs are asked for. */
@@ -9,6 +10,23 @@ export interface Listing {
 }
 
 export const statusOf = (error: unknown): number | undefined => (error as { readonly statusCode?: number }).statusCode;
+
+/** Statuses by which a service says that it does not take a thing as it is, and never will. */
+const refusals = [400, 409, 412, 413];
+/** Codes of Node: no header can carry the text. */
+const uncarried = ["ERR_INVALID_CHAR", "ERR_INVALID_HTTP_TOKEN"];
+
+/** Why the service, or HTTP, does not take a thing; undefined for failures that have nothing to do with the thing. */
+export function refusalOf(error: unknown): string | undefined {
+  const {
+    statusCode,
+    status = statusCode,
+    code = "",
+  } = error as { readonly statusCode?: number; readonly status?: number; readonly code?: string };
+  if (uncarried.includes(code)) return "no header of HTTP can carry a text of it";
+  if (status === undefined || !refusals.includes(status) || /BeingDeleted|Disabled/.test(code)) return undefined;
+  return code === "" && error instanceof EntityRefused ? error.message : `the service answers ${status} ${code}`.trimEnd();
+}
 
 export const timeText = (time: Date | string | undefined): string =>
   time === undefined ? "" : typeof time === "string" ? time : Number.isNaN(time.getTime()) ? "" : time.toISOString();

@@ -16,7 +16,7 @@ import {
   noCounts,
   type Step,
 } from "../items.ts";
-import { statusOf } from "../source/answers.ts";
+import { refusalOf, statusOf } from "../source/answers.ts";
 import { chunkBytes } from "../source/blobs.ts";
 import { putGroup } from "./put-blobs.ts";
 import { putContainer, putMessages, putQueue, putSettings, putTable } from "./put-others.ts";
@@ -60,8 +60,9 @@ async function apply(target: ImportTarget, item: Item): Promise<void> {
     else if (item.kind === "service") await putSettings(target, item.service, item.properties);
     else leftOut(item.what, item.why, item.chosen);
   } catch (error) {
-    if (!(error instanceof LeftOut)) throw said(error, item);
-    leftOut(nameOf(item), error.message);
+    const why = error instanceof LeftOut ? error.message : item.kind === "blobs" ? refusalOf(error) : undefined;
+    if (why === undefined) throw said(error, item);
+    leftOut(nameOf(item), why);
     return;
   }
   if (item.kind === "container") counts.containers++;
@@ -109,12 +110,11 @@ async function applyGroup(target: ImportTarget, first: BlobGroup): Promise<void>
 }
 
 /** Entities of one partition that follow one another go in transactions. */
-async function putEntities({ doors, counts }: ImportTarget, table: string, entities: readonly EntityJson[]): Promise<void> {
+async function putEntities(target: ImportTarget, table: string, entities: readonly EntityJson[]): Promise<void> {
   let open: EntityJson[] = [];
   let bytes = 0;
   const put = async (): Promise<void> => {
-    if (open.length > 0) await doors.entities.put(table, open);
-    counts.entities += open.length;
+    await putTogether(target, table, open);
     open = [];
     bytes = 0;
   };
@@ -126,4 +126,19 @@ async function putEntities({ doors, counts }: ImportTarget, table: string, entit
     bytes += size;
   }
   await put();
+}
+
+/** Puts each entity of a transaction that is refused alone, and leaves out those that are refused. */
+async function putTogether(target: ImportTarget, table: string, entities: readonly EntityJson[]): Promise<void> {
+  const [first] = entities;
+  if (first === undefined) return;
+  try {
+    await target.doors.entities.put(table, entities);
+    target.counts.entities += entities.length;
+  } catch (error) {
+    const why = refusalOf(error);
+    if (why === undefined) throw error;
+    if (entities.length > 1) for (const each of entities) await putTogether(target, table, [each]);
+    else target.leftOut(`entity ${JSON.stringify([first.PartitionKey, first.RowKey])} of table ${table}`, why);
+  }
 }

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { BlobClient, BlobHTTPHeaders, ContainerClient } from "@azure/storage-blob";
 import { inOrder } from "../in-order.ts";
-import type { BlobChunk, BlobFacts, BlobGroup, BlobItem } from "../items.ts";
+import { type BlobChunk, type BlobFacts, type BlobGroup, type BlobItem, LeftOut } from "../items.ts";
 import { statusOf } from "../source/answers.ts";
 import { checkName, chunkBytes } from "../source/blobs.ts";
 import type { ImportTarget } from "./target.ts";
@@ -24,6 +24,8 @@ export async function putGroup(target: ImportTarget, { container, name, blobs }:
   const folder = target.doors.blobs.getContainerClient(container);
   const client = folder.getBlobClient(name);
   const current = blobs.at(-1)?.facts.current === true;
+  if (target.merge && !current && (await client.exists()))
+    throw new LeftOut("it is deleted in the source, and with --merge what the account has of this name stays");
   const hasHistory = blobs.length > 1 || !current;
   if (hasHistory && !target.merge && (target.again || again)) await removeAll(folder, name);
   const put: BlobFacts[] = [];
@@ -68,7 +70,7 @@ interface Sent {
 function sendContent(client: BlobClient, facts: BlobFacts, chunks: BlobItem["chunks"], again: boolean): Promise<Sent> {
   if (facts.type === "append") return sendAppend(client, facts, chunks);
   if (facts.type === "page") return sendPages(client, facts, chunks);
-  return facts.length <= chunkBytes ? sendWhole(client, facts, chunks) : sendBlocks(client, facts, chunks, again);
+  return facts.length <= chunkBytes ? sendWhole(client, facts, chunks, again) : sendBlocks(client, facts, chunks, again);
 }
 
 function optionsOf({ headers, metadata, tags }: BlobFacts) {
@@ -90,13 +92,16 @@ const checked = (bytes: Uint8Array): { readonly transactionalContentMD5: Uint8Ar
   transactionalContentMD5: createHash("md5").update(bytes).digest(),
 });
 
-async function sendWhole(client: BlobClient, facts: BlobFacts, chunks: BlobItem["chunks"]): Promise<Sent> {
+async function sendWhole(client: BlobClient, facts: BlobFacts, chunks: BlobItem["chunks"], again: boolean): Promise<Sent> {
   const parts: Uint8Array[] = [];
   for await (const { bytes } of chunks()) parts.push(bytes);
   const bytes = parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
-  const answer = await client
-    .getBlockBlobClient()
-    .upload(bytes, bytes.length, { ...optionsOf(facts), ...tierOf(facts), ...checked(bytes) });
+  const check = checked(bytes);
+  // A blob may have any MD5 that somebody has set, and only a list of blocks is taken with a wrong one.
+  const { contentMd5 = "" } = facts.headers;
+  if (contentMd5 !== "" && contentMd5 !== Buffer.from(check.transactionalContentMD5).toString("base64"))
+    return sendBlocks(client, facts, chunks, again);
+  const answer = await client.getBlockBlobClient().upload(bytes, bytes.length, { ...optionsOf(facts), ...tierOf(facts), ...check });
   return { bytes: bytes.length, isVersion: answer.versionId !== undefined };
 }
 

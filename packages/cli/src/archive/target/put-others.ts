@@ -1,7 +1,7 @@
 /** Puts containers, tables, queues and their messages, and settings of the services. */
 import type { SignedIdentifier } from "@azure/storage-blob";
 import { type Item, LeftOut, type StoredMessage, type StoredPolicy, type StoredService } from "../items.ts";
-import { statusOf } from "../source/answers.ts";
+import { refusalOf, statusOf } from "../source/answers.ts";
 import type { ImportTarget } from "./target.ts";
 
 type OfKind<Kind extends Item["kind"]> = Extract<Item, { kind: Kind }>;
@@ -79,8 +79,14 @@ export async function putMessages(target: ImportTarget, queue: string, messages:
       expired++;
       continue;
     }
-    await client.sendMessage(text, { messageTimeToLive: seconds });
-    target.counts.messages++;
+    try {
+      await client.sendMessage(text, { messageTimeToLive: seconds });
+      target.counts.messages++;
+    } catch (error) {
+      const why = refusalOf(error);
+      if (why === undefined) throw error;
+      target.leftOut(`a message of queue ${queue}`, why);
+    }
   }
   if (expired > 0) target.leftOut(`${expired} messages of queue ${queue}`, "their time has ended");
 }
