@@ -23,7 +23,10 @@ const withSource = (command: Command): Command =>
     .option("--messages", "with the messages of queues, which are hidden from others while they are read");
 
 const withDoor = (command: Command, what: string): Command =>
-  withConfig(command.option("--connection-string <text>", what, secretText).option("--json", "for tools"), ["dataDir"]);
+  withConfig(
+    command.option("--connection-string <text>", `${what}; @FILE reads it from a file`, secretText).option("--json", "for tools"),
+    ["dataDir"],
+  );
 
 export function addExport(program: Command): void {
   const command = topLevel(program, "export")
@@ -92,14 +95,18 @@ function addEmulator(parent: Command): void {
   const command = parent
     .command("azurite")
     .description("straight from an emulator that runs: starts nothing of it, and reads over its API")
-    .argument("<source>", "URL of its Blob service (the next two ports are queue and table), or a connection string", secretText)
+    .argument(
+      "<source>",
+      "URL of its Blob service (the next two ports are queue and table), or a connection string or @FILE with one",
+      secretText,
+    )
     .argument("[account]", "account of the stamp that runs, or of the connection string; default: the emulator's", accountName)
     .addHelpText("after", "\nExample: stamp import azurite http://127.0.0.1:20000 acme");
   withDoor(withSource(withMerge(command)), "where the account is, if not at the stamp that runs").action(
     async (from: string, account: string | undefined, options: ImportFlags & SourceFlags, command: Command) => {
       const { emulatorAt, placeIn, placeOf } = await import("./place.ts");
       const run = await import("./run.ts");
-      const place = from.includes("=") ? placeIn(from) : emulatorAt(from);
+      const place = from.startsWith("@") || from.includes("=") ? placeIn(from) : emulatorAt(from);
       const target = await placeOf(command, account ?? place.account, options.connectionString);
       if (target.urls.blob === place.urls.blob)
         throw new CommandError(

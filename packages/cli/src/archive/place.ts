@@ -1,4 +1,5 @@
 /** Where an account is: its name, its key and the URLs of its services. */
+import { readFileSync } from "node:fs";
 import { decodeServiceProperties } from "@stamp/azure-rest";
 import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
@@ -42,10 +43,21 @@ async function placeHere(command: Command, name: string): Promise<AccountPlace> 
   });
 }
 
-/** Reads a connection string with a key. Throws a CommandError, which never repeats it. */
+/** Reads the file of `@FILE`: everybody on a machine sees the arguments of its processes. */
+function textOf(given: string): string {
+  if (!given.startsWith("@")) return given;
+  const path = given.slice(1);
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandError(`the file of the connection string can't be read: ${(error as Error).message}`, exitCodes.usage);
+  }
+}
+
+/** Reads a connection string with a key, or the file of `@FILE` with one. Throws a CommandError, which never repeats it. */
 export function placeIn(connectionString: string): AccountPlace {
   const parts = new Map(
-    connectionString
+    textOf(connectionString)
       .split(";")
       .map((part) => part.trim())
       .filter((part) => part !== "")
