@@ -167,6 +167,8 @@ test("dfs requests: properties of a path are replaced, those of its content each
   assert.deepEqual(await shown("d/f"), ["b=eg==", "text/a", "de"]);
   assert.equal(await set("d", { "x-ms-properties": "of=ZA==" }), "200");
   assert.equal((await shown("d"))[0], "of=ZA==");
+  const directory = await clients.raw("HEAD", "/described/d", { headers: { "x-ms-version": "2025-05-05" } });
+  assert.equal(directory.headers.get("x-ms-meta-hdi_isfolder"), "true", "as clients in C++ know a directory");
   for (const headers of [{ "x-ms-properties": "c=eg==" }, { "x-ms-content-language": "en" }])
     assert.equal(await set("d/f", { ...headers, "if-match": '"0x8000000000000FF"' } as Record<string, string>), "412 ConditionNotMet");
   assert.equal(await set("d/f", {}), "400 MissingRequiredHeader");

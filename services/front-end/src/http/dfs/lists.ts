@@ -107,8 +107,15 @@ async function shownPath(exchange: Shown, with_: { readonly properties: boolean;
   const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   if (!blob.ok) return blob;
   const shown = blobOf(blob.value);
+  // Clients in C++ ask here as if the Blob service answered, and know a directory by this.
+  const folder = held.kind === "directory" ? { "x-ms-meta-hdi_isfolder": "true" } : {};
   const own = with_.properties
-    ? { ...blobHeaders(exchange.version, shown), ...propertiesHeader(shown.metadata), "Content-Length": String(shown.contentLengthBytes) }
+    ? {
+        ...blobHeaders(exchange.version, shown),
+        ...folder,
+        ...propertiesHeader(shown.metadata),
+        "Content-Length": String(shown.contentLengthBytes),
+      }
     : etagAndTime(exchange.version, shown);
   return respond(200, { ...own, ...typeHeader(held.kind), ...accessHeaders(accessOf(held.kind, shown.pathAccess), with_.lists) });
 }
