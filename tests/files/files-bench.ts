@@ -15,14 +15,18 @@ export interface FilesBench {
   service: ShareServiceClient;
 }
 
+/** The SDK renames at a host of the account only, and not every system resolves such a name. */
+export function findHosts(): void {
+  const { lookup } = dns;
+  const here = (host: string) => (host.endsWith(".localhost") ? "127.0.0.1" : host);
+  mock.method(dns, "lookup", (host: string, ...rest: []) => (lookup as (...all: unknown[]) => void)(here(host), ...rest));
+}
+
 /** Returns what is there from the first test of the file on. */
 export function filesBench(): FilesBench {
   const bench = {} as FilesBench;
   before(async () => {
-    // The SDK renames at a host of the account only, and not every system resolves such a name.
-    const { lookup } = dns;
-    const here = (host: string) => (host.endsWith(".localhost") ? "127.0.0.1" : host);
-    mock.method(dns, "lookup", (host: string, ...rest: []) => (lookup as (...all: unknown[]) => void)(here(host), ...rest));
+    findHosts();
     bench.stamp = await startStamp({});
     const endpoint = `http://${accountName}.file.localhost:${new URL(bench.stamp.endpoints.file).port}`;
     bench.service = new ShareServiceClient(endpoint, credential, options);

@@ -35,7 +35,8 @@ export class HandlesBench {
   private constructor(stamp: ScriptedStamp, http: HttpListener) {
     this.stamp = stamp;
     this.#http = http;
-    this.share = new ShareClient(`http://${http.address}/${accountName}/share`, credential, options);
+    const port = http.address.slice(http.address.lastIndexOf(":") + 1);
+    this.share = new ShareClient(`http://${accountName}.file.localhost:${port}/share`, credential, options);
   }
 
   static async start(rules?: Rules): Promise<HandlesBench> {
@@ -85,6 +86,15 @@ export class HandlesBench {
     const holds = session ?? (await this.session(`g-${path}-${Math.random()}`));
     const request = { account: accountName, share: "share", path, ...holds, access, shareMode, deleteOnClose, client: "10.0.0.7" };
     return unwrap(await this.door.open(request, this.options)).handle;
+  }
+
+  /** Has the handles of a file tell another name of it, as if whoever renamed it had died before it told them. */
+  async tellName(handle: string, entryName: string): Promise<void> {
+    const [, incarnation = "", blob = ""] = handle.split("/");
+    const name = { account: accountName, container: "~share", containerIncarnation: BigInt(incarnation), blob };
+    const operation = { kind: { case: "handles" as const, value: { name, action: "named", directoryId: "root", entryName } } };
+    const route = { rangeId: firstRangeOf("Blob").rangeId, rangeVersion: 1n };
+    unwrap(await this.stamp.world.transport.client("ps-1", PartitionServer).execute({ ...route, operation }, { timeoutMs }));
   }
 
   /** Code of the refusal of a call; "ok" if there is none. */

@@ -1,16 +1,21 @@
 /** Files that gateways hold open by gRPC, beside REST by the SDK (docs/design/files.md; the Files section of the article). */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, mock, test } from "node:test";
+import type { ShareFileClient } from "@azure/storage-file-share";
 import { rulesWithout, unwrap } from "@stamp/base";
 import { accountName } from "../conformance/scripted-stamp.ts";
-import { refusal } from "./files-bench.ts";
+import { findHosts, refusal } from "./files-bench.ts";
 import { all, HandlesBench, none, read, remove, write } from "./handles-bench.ts";
 
 let bench: HandlesBench;
 before(async () => {
+  findHosts();
   bench = await HandlesBench.start();
 });
-after(() => bench.stop());
+after(async () => {
+  await bench.stop();
+  mock.restoreAll();
+});
 
 const text = async (client: { downloadToBuffer(): Promise<Buffer> }): Promise<string> => (await client.downloadToBuffer()).toString();
 async function names(): Promise<string[]> {
@@ -72,6 +77,24 @@ test("handles: a file that is marked for deletion is 409 DeletePending, never 40
   assert.equal(await refusal(file.download()), "404 ResourceNotFound");
   await bench.file("pending.txt", "new");
   assert.equal(await text(file), "new");
+});
+
+test("handles: a file that was renamed under its handles goes with the last of them, also where their row tells another name", async () => {
+  const file = await bench.file("before.txt");
+  const handle = await bench.open("before.txt", { access: remove, deleteOnClose: true });
+  await file.rename("after.txt");
+  unwrap(await bench.door.close(bench.of(handle), bench.options));
+  assert.equal(await refusal(bench.share.rootDirectoryClient.getFileClient("after.txt").download()), "404 ResourceNotFound");
+  for (const [name, meets] of [
+    ["read.txt", (met: ShareFileClient) => refusal(met.download())],
+    ["made.txt", (met: ShareFileClient) => met.create(3).then(() => "404 ResourceNotFound")],
+  ] as const) {
+    const lost = await bench.file(name);
+    const last = await bench.open(name, { access: remove, deleteOnClose: true });
+    await bench.tellName(last, "ELSEWHERE");
+    unwrap(await bench.door.close(bench.of(last), bench.options));
+    assert.equal(await meets(lost), "404 ResourceNotFound");
+  }
 });
 
 test("handles: REST Delete File is atomic, also under handles that share it: they find nothing any more", async () => {

@@ -45,7 +45,7 @@ export interface OpenFile {
   /** True if the file is marked for deletion: it goes with its last handle. */
   readonly pending: boolean;
   readonly handles: readonly FileHandle[];
-  /** Entry under which the file was opened last: id of its directory, and name as keys have it. */
+  /** Entry under which the file was opened last, or to which it was renamed since: id of its directory, and name as keys have it. */
   readonly directoryId: string;
   readonly entryName: string;
 }
@@ -121,6 +121,13 @@ export function closed(file: OpenFile, goes: (handle: FileHandle) => boolean): O
   if (gone.length === 0) return file;
   const pending = file.pending || gone.some(({ deleteOnClose }) => deleteOnClose);
   return { ...file, pending, handles: file.handles.filter((handle) => !goes(handle)) };
+}
+
+/** Sets the entry that names the file, under which it is removed. Nothing is kept of a file that nobody has open. */
+export function named(file: OpenFile, { directoryId, entryName }: Pick<OpenFile, "directoryId" | "entryName">): OpenFile {
+  const isKnown = file.directoryId === directoryId && file.entryName === entryName;
+  const isOpen = file.pending || file.handles.length > 0;
+  return isKnown || !isOpen ? file : { ...file, directoryId, entryName };
 }
 
 const replaced = (file: OpenFile, id: string, change: (handle: FileHandle) => FileHandle): OpenFile => ({

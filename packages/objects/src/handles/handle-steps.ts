@@ -19,6 +19,7 @@ import {
   disposed,
   type HandleRefusal,
   type Need,
+  named,
   notOpen,
   type OpenFile,
   opened,
@@ -68,6 +69,8 @@ function changeOf(value: HandleStep, { rules }: PlanContext, file: OpenFile): Ch
       return { file: closed(file, () => true) };
     case "end":
       return { file: closed(file, (one) => one.session === session && one.sessionEpoch <= sessionEpoch) };
+    case "named":
+      return { file: named(file, value) };
     case "lock":
       return handle && lock && withLock(file, handle.id, lock);
     case "unlock":

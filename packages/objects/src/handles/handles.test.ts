@@ -208,6 +208,17 @@ test("handles: an open that is sent twice is one, a closed one reads nothing, an
   assert.equal(refusedBy(table, read), "ResourceNotFound");
 });
 
+test("handles, the file is renamed: their row tells the new name, and a file that nobody has open gets no row", () => {
+  const table = filled();
+  const moved = { directoryId: "d2", entryName: "m" };
+  step(table, "named", moved);
+  assert.equal(table.row(handlesKey(prefix)), undefined);
+  open(table, "1", readRight, all);
+  step(table, "named", moved);
+  const { directoryId, entryName } = step(table, "list").file;
+  assert.deepEqual({ directoryId, entryName }, moved);
+});
+
 test("handles: a lease by REST and handles that write keep each other out", () => {
   const table = filled();
   const proposedLeaseId = "5f3f1f2c-0000-4000-8000-000000000001";

@@ -4,7 +4,7 @@ import type { FileHandle, FileLock, HandleRefusal, OpenFile } from "./handle-rul
 
 export interface HandleStep {
   readonly name: BlobName;
-  /** open, close, closeAll, end, lock, unlock, dispose or list. */
+  /** open, close, closeAll, end, named, lock, unlock, dispose or list. */
   readonly action: string;
   /** New handle of an open. Close, lock, unlock and dispose look at its id only. */
   readonly handle?: FileHandle | undefined;
@@ -15,7 +15,7 @@ export interface HandleStep {
   /** Session of an end, which is recorded for its lease up to this epoch. */
   readonly session: string;
   readonly sessionEpoch: number;
-  /** Entry that names the file when it is opened. */
+  /** Entry that names the file: of open and named. */
   readonly directoryId: string;
   readonly entryName: string;
 }

@@ -106,6 +106,12 @@ export class Handles {
     return removed.ok && removed.value;
   }
 
+  /** Tells the handles of a renamed file its new entry, under which it goes with the last of them; at once if they are closed already. */
+  async follow(name: FileName, at: EntryAddress, limits: CallLimits): Promise<void> {
+    const told = await this.step(name, { action: "named", directoryId: at.directory, entryName: at.name }, limits);
+    if (told.ok && "answer" in told.value) await this.removeDoomed(name, told.value.answer, limits, at);
+  }
+
   /** True if the session holds its lease now: only then a handle of it is worth opening. */
   async isLive(session: string, epoch: bigint): Promise<boolean> {
     const lease = await this.#lease(session);

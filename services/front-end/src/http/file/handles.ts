@@ -148,7 +148,8 @@ export async function besideHandles<T>(
   return changed ? attempt() : first;
 }
 
-async function settledAt(exchange: FileExchange, path: readonly string[]): Promise<boolean> {
+/** Closes what ended sessions have open at the path, and removes the file there if it waits for that only. True: something has changed. */
+export async function settledAt(exchange: FileExchange, path: readonly string[]): Promise<boolean> {
   const row = await shareRow(exchange);
   if (!row.ok || path.length === 0) return false;
   const { trees, handles } = exchange.objects.parts;

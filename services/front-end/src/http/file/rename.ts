@@ -100,9 +100,13 @@ async function renamePath(exchange: FileExchange, kind: HeldKind): Promise<Answe
     return rejected(there.ok ? "ParentNotFound" : "ResourceNotFound");
   }
   const { id } = moved.value;
+  const found = await trees.run(tree, (context) => resolve(context, resource.path), exchange.limits());
+  const link = found.ok ? found.value.at(-1) : undefined;
+  if (kind === "file" && link?.held.id === id) {
+    await objects.parts.handles.follow(locatedOf(exchange, row.value, id), link.at, exchange.limits());
+  }
   const set = await setAfter(exchange, row.value, id, { entries: entries.value, metadata, leaseId: from });
   if (!set.ok) return set;
-  const found = await trees.run(tree, (context) => resolve(context, resource.path), exchange.limits());
   return respond(200, writtenEntry(exchange, set.value, id, found.ok ? found.value.at(-2)?.held.id : undefined));
 }
 

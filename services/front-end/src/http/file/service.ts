@@ -37,8 +37,8 @@ import {
   setFileMetadata,
   setFileProperties,
 } from "./entries.ts";
-import type { FileExchange, FileHandler } from "./exchange.ts";
-import { forceCloseHandles, listHandles } from "./handles.ts";
+import { belowRoot, type FileExchange, type FileHandler } from "./exchange.ts";
+import { forceCloseHandles, listHandles, settledAt } from "./handles.ts";
 import { listDirectoriesAndFiles } from "./lists.ts";
 import { createPermission, getPermission } from "./permissions.ts";
 import { renameDirectory, renameFile } from "./rename.ts";
@@ -164,8 +164,24 @@ function refusedBearer({ access, headers }: FileExchange): Answer | undefined {
   return text.toLowerCase() === "backup" ? undefined : badHeader(intent, text, "backup is the one that there is.");
 }
 
+/** Operations without a body that make a file where one has gone. */
+const makes: ReadonlySet<FileOperationName> = new Set(["CreateFile", "CopyFile"]);
+
+/** Answers a request that has met a file marked for deletion: again, if the file waited for nobody and its handles did not know its name. */
+async function whenRemoved(
+  exchange: FileExchange,
+  operation: FileOperationName,
+  { handler, answer }: { readonly handler: FileHandler; readonly answer: Answer },
+): Promise<Answer> {
+  if (!(await settledAt(exchange, exchange.resource.path))) return answer;
+  if (makes.has(operation)) return handler(exchange);
+  const found = await belowRoot(exchange, "file");
+  return found.ok ? answer : found;
+}
+
 async function serve(exchange: FileExchange, operation: FileOperationName): Promise<Answer> {
   const handler = handlers[operation];
   if (handler === undefined) return notImplemented(`${operation} of the Files service`);
-  return refusedBearer(exchange) ?? handler(exchange);
+  const answer = refusedBearer(exchange) ?? (await handler(exchange));
+  return answer.ok || answer.error.code !== "DeletePending" ? answer : whenRemoved(exchange, operation, { handler, answer });
 }
