@@ -22,4 +22,6 @@ export interface Conditions {
   readonly encryptionAsFound?: boolean | undefined;
   /** Handle of the file by which the caller acts (handles/handle-rules.ts). Undefined: by REST. */
   readonly handleId?: string | undefined;
+  /** Rights that the operation uses of those who hold the file, whatever it does; it meets no lock. Undefined: what it does tells. */
+  readonly usesRights?: number | undefined;
 }

@@ -107,8 +107,9 @@ export const removalNeed = (handleId: string | undefined): Need => ({ access: de
 export function needOf(operation: Operation): Need | undefined {
   const { value } = operation;
   if (!("name" in value) || typeof value.name !== "object" || !isShareContainer(value.name.container)) return undefined;
-  const handleId = "conditions" in value ? value.conditions?.handleId : undefined;
+  const { handleId, usesRights } = ("conditions" in value ? value.conditions : undefined) ?? {};
   const uses = (access: number, range?: Need["range"]): Need => ({ access, share: allRights, handleId, range });
+  if (usesRights !== undefined) return uses(usesRights);
   switch (operation.case) {
     case "getBlob": {
       const { startBytes = 0, endBytes = everything.endBytes, withoutContent } = operation.value;

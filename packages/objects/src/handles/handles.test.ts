@@ -147,6 +147,23 @@ test("handles, a byte range is locked: reads and writes that meet it are FileLoc
   for (const handleId of ["1", "2"]) assert.equal(refusedBy(table, clears(0, 6, { handleId })), "FileLockConflict");
 });
 
+test("handles: the same bytes are written anew by whoever may write, and a rename sets with its own right; neither meets a lock", () => {
+  const table = filled();
+  open(table, "1", writeRight, writeRight | deleteRight);
+  step(table, "lock", { ...byId("1"), lock: { startBytes: 5, endBytes: 20, exclusive: true } });
+  const [readsAll, sets] = [asked[1]?.[1], asked[8]?.[1]] as [Operation, Operation];
+  const writesAll = asked[4]?.[1] as Operation;
+  const by = (operation: Operation, conditions: object): string =>
+    refusedBy(table, { ...operation, value: { ...operation.value, conditions } } as Operation);
+  assert.deepEqual([by(readsAll, {}), by(writesAll, {})], ["SharingViolation", "FileLockConflict"]);
+  assert.deepEqual([by(readsAll, { handleId: "1" })], ["InvalidOperation"]);
+  for (const operation of [readsAll, writesAll]) {
+    for (const handleId of ["1", undefined]) assert.equal(by(operation, { handleId, usesRights: writeRight }), "", operation.case);
+  }
+  assert.equal(by(sets, { usesRights: deleteRight }), "");
+  assert.equal(by(sets, { usesRights: readRight }), "SharingViolation");
+});
+
 test("handles, marked for deletion: everything by REST is DeletePending until the mark is taken back or the last handle is closed", () => {
   const table = filled();
   open(table, "1", all, all);

@@ -12,6 +12,7 @@ export interface WireConditions {
   readonly encryptionScope?: string;
   readonly encryptionAsFound?: boolean;
   readonly handleId?: string;
+  readonly usesRights?: number;
 }
 
 /** Returns the conditions for the wire. With `access`, for a write that makes or replaces an object: whoever may only create is told if it exists. */

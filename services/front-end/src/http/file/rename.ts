@@ -16,7 +16,7 @@ import {
   rejected,
   restError,
 } from "@stamp/azure-rest";
-import { clientEntriesOf, doorEntriesOf, type HeldKind } from "@stamp/objects";
+import { clientEntriesOf, deleteRight, doorEntriesOf, type HeldKind } from "@stamp/objects";
 import { rename, resolve } from "@stamp/tree";
 import type { Blob, Container } from "@stamp/wire";
 import { type Answer, respond } from "../exchange.ts";
@@ -141,7 +141,8 @@ interface Setting {
 async function setAfter(exchange: FileExchange, row: Container, id: string, asked: Setting): Promise<Parsed<Blob>> {
   const { entries, metadata, leaseId } = asked;
   const name = locatedOf(exchange, row, id);
-  const conditions = leaseId === undefined ? {} : { leaseId };
+  // The rename has asked who holds the file, and has happened.
+  const conditions = { usesRights: deleteRight, ...(leaseId === undefined ? {} : { leaseId }) };
   const contentType = exchange.headers["x-ms-content-type"];
   const held = await headOf(exchange, name);
   if (!held.ok) return held;
