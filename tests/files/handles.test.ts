@@ -117,6 +117,20 @@ test("handles: a rename under a handle that shares deleting only is answered as 
   assert.equal((await bench.share.rootDirectoryClient.getFileClient("new.txt").getProperties()).contentLength, 10);
 });
 
+test("handles, the source of a copy is held: the copy is refused before its target is touched, and done when the session has ended", async () => {
+  const [source, target] = [await bench.file("source.txt"), await bench.file("target.txt", "as it was")];
+  const session = await bench.session("copied");
+  await bench.open("source.txt", { access: read, shareMode: none, session });
+  assert.equal(await refusal(target.startCopyFromURL(source.url)), "409 SharingViolation");
+  assert.equal(await text(target), "as it was");
+  await bench.end(session);
+  await target.startCopyFromURL(source.url);
+  assert.equal(await text(target), "0123456789");
+  const handle = await bench.open("source.txt");
+  unwrap(await bench.door.lock({ ...bench.of(handle), lock: { startBytes: 3n, endBytes: 4n, exclusive: true } }, bench.options));
+  assert.equal(await refusal(target.startCopyFromURL(source.url)), "409 FileLockConflict");
+});
+
 test("handles: REST Delete File is atomic, also under handles that share it: they find nothing any more", async () => {
   const file = await bench.file("shared.txt");
   const handle = await bench.open("shared.txt", { access: read, shareMode: all });

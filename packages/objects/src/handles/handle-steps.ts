@@ -116,8 +116,9 @@ export function needOf(operation: Operation): Need | undefined {
       return withoutContent ? uses(0) : uses(readRight, { startBytes, endBytes, writes: false });
     }
     case "getPageRanges":
-    case "readParts":
       return uses(readRight);
+    case "readParts":
+      return uses(readRight, { ...everything, writes: false });
     case "setBlobMetadata":
     case "setBlobHeaders":
       return uses(writeRight);

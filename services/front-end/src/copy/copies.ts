@@ -18,6 +18,7 @@ import { type ContentKey, sharesKey } from "../accounts/content-key.ts";
 import { decrypted, placeFromWire } from "../content/encryption.ts";
 import type { UploadPins } from "../content/upload-pins.ts";
 import type { LocatedBlob, Objects } from "../objects/objects.ts";
+import { isHandleRefusal } from "../trees/handles.ts";
 import { type ForeignCopy, foreignStep } from "./foreign-copy.ts";
 
 /** A blob of this stamp, or one elsewhere. */
@@ -207,7 +208,10 @@ export class Copies {
     const answer = await router.execute({ case: "readParts", value: read }, this.#limits());
     if (!answer.ok) return answer;
     const found = answer.value;
-    if (found.case === "error") return this.#end(job, undefined, `${found.value.code}: the source was changed or deleted.`);
+    if (found.case === "error") {
+      const why = isHandleRefusal(found.value.code) ? "a client holds the source open" : "the source was changed or deleted";
+      return this.#end(job, undefined, `${found.value.code}: ${why}.`);
+    }
     if (found.case !== "copyParts" || !found.value.blob) return refused("internal", "bug", `parts are answered by ${found.case}`);
     const { blob, parts, next, extents } = found.value;
     const sourceKey = await this.#keyOf(from.name.account, blob.encryptionScope);

@@ -29,6 +29,7 @@ import { compareDigests } from "../../content/content-digests.ts";
 import type { LocatedBlob } from "../../objects/objects.ts";
 import { endOf, isSameBlob } from "../../objects/objects.ts";
 import { blobOf } from "../../objects/wire-to-rest.ts";
+import { isHandleRefusal } from "../../trees/handles.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { putBytes, writtenHeaders } from "./data.ts";
@@ -93,17 +94,24 @@ export async function copyFile(exchange: FileExchange): Promise<Answer> {
   if (objects.copies.isFull) return rejected("ServerBusy", {}, { message: "Too many copies wait in this front-end." });
   const entries = await changedEntries(exchange, row.value, false);
   if (!entries.ok) return entries;
-  const { blob } = source.value;
+  const { blob, name: from } = source.value;
+  const readable = await objects.execute(
+    { case: "readParts", value: { name: from, conditions: {}, first: 0n } },
+    "copyParts",
+    exchange.limits(),
+  );
+  // Whoever holds the source is asked before the target is touched: a copy begins by removing what is there.
+  if (!readable.ok) return isHandleRefusal(readable.error.code) ? readable : unverified(readable.error.message, readable.error.status);
   const given = Object.keys(asked.value.metadata).length > 0;
   const metadata = {
     ...(given ? asked.value.metadata : clientEntriesOf(blob.metadata)),
-    ...copiedEntries(blob, source.value.name.container === row.value.name),
+    ...copiedEntries(blob, from.container === row.value.name),
     ...entries.value,
   };
   const to = await destinationOf(exchange, row.value, metadata, asked.value.lease.leaseId);
   if (!to.ok) return to;
   // The copy would begin by removing what it reads.
-  if (isSameBlob(to.value, source.value.name)) return rejected("InvalidInput", { Reason: "A file can't be copied onto itself." });
+  if (isSameBlob(to.value, from)) return rejected("InvalidInput", { Reason: "A file can't be copied onto itself." });
   return startCopy(exchange, to.value, source.value, { metadata, leaseId: asked.value.lease.leaseId });
 }
 
