@@ -62,6 +62,7 @@ export async function fill(clients: Clients, tableClient: (name: string) => Tabl
   const append = kinds.getAppendBlobClient("append");
   await append.create({ metadata: { of: "append" } });
   for (const seed of [1, 2, 3]) await append.appendBlock(bytesOf(1_000, seed), 1_000);
+  await append.seal();
   const pages = kinds.getPageBlobClient("pages");
   await pages.create(68 * mebibyte, { blobSequenceNumber: 7 });
   await pages.uploadPages(bytesOf(1_024, 8), 512, 1_024);
@@ -186,6 +187,7 @@ async function blobContent(
     facts: { blobType, contentLength, contentType, contentEncoding, contentLanguage, contentDisposition, cacheControl },
     tier: properties.accessTierInferred === true ? undefined : properties.accessTier,
     sequence: properties.blobSequenceNumber,
+    sealed: properties.isSealed,
     pages,
     metadata,
     tags,

@@ -34,6 +34,8 @@ export interface BlobFacts {
   readonly tier: string;
   /** Sequence number of a page blob; 0 for others. */
   readonly sequenceNumber: number;
+  /** True for an append blob that takes no more; absent for others. */
+  readonly sealed?: boolean;
   readonly modifiedOn: string;
   readonly etag: string;
 }

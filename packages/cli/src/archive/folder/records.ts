@@ -101,6 +101,7 @@ const checks: Readonly<Record<ArchiveLine["kind"], Readonly<Record<string, Check
     tags: texts,
     tier: text,
     sequenceNumber: whole,
+    sealed: (value) => value === undefined || flag(value),
     modifiedOn: text,
     etag: text,
   },

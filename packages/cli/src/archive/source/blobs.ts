@@ -170,6 +170,7 @@ function factsOf(container: string, { name, snapshot, versionId, isCurrentVersio
     tags: textsOf(tags, true),
     tier: accessTier === undefined || accessTierInferred === true ? "" : accessTier,
     sequenceNumber: properties.blobSequenceNumber ?? 0,
+    ...(properties.isSealed === true ? { sealed: true } : {}),
     modifiedOn: timeText(properties.lastModified),
     etag: `"${properties.etag.replaceAll('"', "")}"`,
   };

@@ -140,6 +140,7 @@ async function sendAppend(client: BlobClient, facts: BlobFacts, chunks: BlobItem
   const appends = client.getAppendBlobClient();
   const answer = await appends.create(optionsOf(facts));
   for await (const { at, bytes } of chunks()) await append(client, at, bytes);
+  if (facts.sealed === true) await appends.seal();
   return { bytes: facts.length, isVersion: answer.versionId !== undefined };
 }
 
