@@ -163,6 +163,21 @@ test("archive: what was written behind the last part, and a list of checksums th
   assert.deepEqual(await read(folder), ["container", "a: one"]);
 });
 
+test("archive: of two exports into one folder the first ends, whichever ends a part first, and the archive is whole", async (context) => {
+  for (const endsFirst of [false, true]) {
+    const folder = folderOf(context);
+    const first = await ArchiveWriter.open(folder, beginning);
+    await first.line({ kind: "end" });
+    const second = await ArchiveWriter.open(folder, beginning);
+    await second.line({ kind: "container", name: "box", access: "", metadata: {}, policies: [] });
+    if (endsFirst) await second.commit({ at: 1 });
+    await assert.rejects(first.commit({ at: 1 }), /another export writes into/);
+    await first.close();
+    await second.end();
+    assert.deepEqual(await read(folder), ["container"]);
+  }
+});
+
 test("archive: a folder with something else, another export or a complete archive is refused and stays", async (context) => {
   const folder = folderOf(context);
   writeFileSync(join(folder, "mine"), "x");

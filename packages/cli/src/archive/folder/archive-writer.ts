@@ -57,20 +57,23 @@ export class ArchiveWriter {
   readonly #nowMs: () => number;
   #sums: FileHandle;
   #parts: number;
+  /** Length of SHA256SUMS, in bytes. */
+  #sumsLength: number;
   #part: Part | undefined;
 
   private constructor(
     folder: string,
     manifest: Manifest,
     sums: FileHandle,
-    parts: number,
+    { parts, length }: { readonly parts: readonly unknown[]; readonly length: number },
     last: PositionLine | undefined,
     nowMs: () => number,
   ) {
     this.#folder = folder;
     this.#manifest = manifest;
     this.#sums = sums;
-    this.#parts = parts;
+    this.#parts = parts.length;
+    this.#sumsLength = length;
     this.#nowMs = nowMs;
     this.counts = { ...noCounts(), ...last?.counts };
     this.from = last?.next ?? {};
@@ -89,12 +92,13 @@ export class ArchiveWriter {
       throw new DamagedArchive(
         `${folder} has the beginning of another archive (account ${account} at ${source}, history ${options.history}, messages ${options.messages}): choose another folder, or the same options`,
       );
-    const { parts, length } = await readSums(folder, true);
+    const found = await readSums(folder, true);
+    const { parts, length } = found;
     const sums = await open(join(folder, sumsName), "a", 0o600);
     await truncate(join(folder, sumsName), length);
     await removeUncounted(folder, parts.length);
     const last = parts.length === 0 ? undefined : await positionIn(folder, parts.length);
-    return new ArchiveWriter(folder, manifest, sums, parts.length, last, nowMs);
+    return new ArchiveWriter(folder, manifest, sums, found, last, nowMs);
   }
 
   async line(line: ArchiveLine): Promise<void> {
@@ -126,13 +130,24 @@ export class ArchiveWriter {
     part.waiting += `${JSON.stringify({ kind: "position", counts, next } satisfies PositionLine)}\n`;
     await writeLines(part);
     await Promise.all([part.lines.sync(), part.bytes.sync()]);
+    await this.#checkAlone(part);
     await Promise.all([part.lines.close(), part.bytes.close()]);
     await syncFolder(this.#folder);
     const sums = { lines: part.linesHash.digest("hex"), bytes: part.bytesHash.digest("hex") };
-    await writeAll(this.#sums, Buffer.from(sumsText(part.number, sums)));
+    const text = sumsText(part.number, sums);
+    await writeAll(this.#sums, Buffer.from(text));
     await this.#sums.sync();
+    this.#sumsLength += text.length;
     this.#parts = part.number;
     this.#part = undefined;
+  }
+
+  /** Refuses to go on beside another export into the folder, which has removed the part or ended one of its own. */
+  async #checkAlone({ lines, bytes }: Part): Promise<void> {
+    const { size } = await this.#sums.stat();
+    const links = await Promise.all([lines, bytes].map(async (file) => (await file.stat()).nlink));
+    if (size !== this.#sumsLength || links.includes(0))
+      throw new DamagedArchive(`another export writes into ${this.#folder}: this one ends, and what the other one writes is whole`);
   }
 
   /** Ends the archive. */
