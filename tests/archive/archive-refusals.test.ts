@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -73,4 +73,13 @@ test("archive: an account that was made anew does not get the second half of an 
   const { code, output } = await stamp("import", "archive", archive, account, ...at(target));
   assert.equal(code, 2, output);
   assert.match(output, /has nothing of what an earlier run has put into it, as if it were a new one: remove .*import-/);
+});
+
+test("archive: an account with a hierarchical namespace is refused by its connection string, too, and no folder is begun", async () => {
+  await using source = await startStamp({ hierarchicalNamespace: true });
+  const archive = join(folder, "directories");
+  const { code, output } = await stamp("export", account, archive, ...at(source));
+  assert.equal(code, 1, output);
+  assert.match(output, /account devstoreaccount1 has a hierarchical namespace/);
+  assert.equal(existsSync(archive), false);
 });

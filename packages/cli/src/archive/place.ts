@@ -27,6 +27,12 @@ export async function placeOf(command: Command, account: string, connectionStrin
   throw new CommandError(`the connection string is of account ${place.account}, not of ${account}`, exitCodes.usage);
 }
 
+/** Says why an account with directories is refused. */
+export const hierarchical = (name: string): CommandError =>
+  new CommandError(
+    `account ${name} has a hierarchical namespace, whose owners and lists of access control no archive has: copy it with a tool for Data Lake Storage`,
+  );
+
 async function placeHere(command: Command, name: string): Promise<AccountPlace> {
   return inspect(command, async (inspector, transport, _lockService, { endpoints }) => {
     const accounts = transport.client(await inspector.leader("partition-manager"), Accounts);
@@ -35,10 +41,7 @@ async function placeHere(command: Command, name: string): Promise<AccountPlace> 
       throw new CommandError(`${found.failure.message}; accounts: ./stamp account list, a new one: ./stamp account create ${name}`);
     const [key] = found.value.keys;
     if (key === undefined) throw new CommandError(`account ${name} has no key here`);
-    if (decodeServiceProperties(found.value.serviceProperties.blob ?? "")?.hierarchicalNamespace === true)
-      throw new CommandError(
-        `account ${name} has a hierarchical namespace, whose owners and lists of access control no archive has: copy it with a tool for Data Lake Storage`,
-      );
+    if (decodeServiceProperties(found.value.serviceProperties.blob ?? "")?.hierarchicalNamespace === true) throw hierarchical(name);
     return { account: name, key, urls: urlsOf(endpoints, name) };
   });
 }

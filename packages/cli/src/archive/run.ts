@@ -15,7 +15,7 @@ import { DamagedArchive } from "./folder/records.ts";
 import { ImportState } from "./import-state.ts";
 import { countsText, type Item, type ItemCounts, noCounts, type SourcePosition, type Step } from "./items.ts";
 import type { AccountPlace } from "./place.ts";
-import { accountSteps, type SourceOptions } from "./source/account.ts";
+import { accountSteps, refuseDirectories, type SourceOptions } from "./source/account.ts";
 import { statusOf } from "./source/answers.ts";
 import { applySteps, ServiceRefused } from "./target/apply.ts";
 
@@ -31,6 +31,7 @@ export async function runExport(place: AccountPlace, folder: string, options: So
   const doors = accountDoors(place);
   const leftOut: string[] = [];
   return withWords(`${place.urls.blob}`, async () => {
+    await refuseDirectories(doors);
     const beginning = { account: place.account, source: place.urls.blob, options, release };
     const writer = await ArchiveWriter.open(resolve(folder), beginning);
     try {
@@ -84,6 +85,7 @@ export async function runImport(
   return withWords(`${target.urls.blob}`, async () => {
     const options = merge ? "--merge" : "";
     const state = await ImportState.open({ path: statePath, source: source.name, target: target.urls.blob, options });
+    await refuseDirectories(doors);
     await checkTarget(doors, statePath, state, merge);
     const counts = { ...state.counts };
     const told = (what: string, why: string): void => {

@@ -1,6 +1,7 @@
 /** Everything of an account, in one order: settings of the services, containers with their blobs, tables with their entities, queues. */
 import type { AccountDoors } from "../doors.ts";
 import type { Item, SourcePosition, Step, StoredService } from "../items.ts";
+import { hierarchical } from "../place.ts";
 import { type Listing, policiesOf, statusOf } from "./answers.ts";
 import { blobSteps } from "./blobs.ts";
 import { queueSteps } from "./queues.ts";
@@ -33,6 +34,15 @@ export async function* accountSteps(
     else if (stage === "table") yield* tableSteps(doors, here);
     else yield* queueSteps(doors, here, options.messages);
   }
+}
+
+/** Refuses an account elsewhere as well: one of the stamp that runs was refused before. */
+export async function refuseDirectories({ blobs, place }: AccountDoors): Promise<void> {
+  const info = await blobs.getAccountInfo().catch((error: unknown) => {
+    if (statusOf(error) === undefined) throw error;
+    return undefined;
+  });
+  if (info?.isHierarchicalNamespaceEnabled === true) throw hierarchical(place.account);
 }
 
 async function* settingsSteps(doors: AccountDoors, from: SourcePosition): AsyncGenerator<Step, void, undefined> {
