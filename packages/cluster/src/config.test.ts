@@ -135,6 +135,8 @@ test("configuration, wrong values: refused with the key and where it came from",
     [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts\.0\.name in .*stamp\.config\.json:1: 3 to 24/],
     [() => from({}, { STAMP_ACCOUNTS: '[{"name":"Bad","keys":["QQ=="]}]' }), /STAMP_ACCOUNTS\.0\.name: 3 to 24/],
     [() => from({ roles: { "extent-nodes": {} } }), /roles in /],
+    [() => from({ otlpEndpoint: "http://user:password@127.0.0.1:4318" }), /otlpEndpoint in .*: a URL such as http/],
+    [() => from({}, { STAMP_OTLP_ENDPOINT: "http://127.0.0.1:4318/?key=a" }), /STAMP_OTLP_ENDPOINT: .*OTEL_EXPORTER_OTLP_HEADERS/],
     [() => from({ copySources: ["files.example"] }), /copySources\.0 in .*stamp\.config\.json:1: scheme:\/\/host/],
   ];
   for (const [work, message] of cases) {

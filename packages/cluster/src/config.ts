@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
-import { addressesIn, whyNoAddress } from "@stamp/ports";
+import { addressesIn, collectorUrlShape, collectorUrlText, whyNoAddress } from "@stamp/ports";
 import { inWords, linesOfWrittenJson, nearestName, parseWrittenJson, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { clusterRecordPath, readClusterRecord } from "./record/cluster-record.ts";
@@ -183,7 +183,9 @@ export const clusterConfigSchema = z.strictObject({
       "File, or folder of files, with what this start makes before it serves: accounts, containers, seed data (docs/guides/init.md)",
     ),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
-  otlpEndpoint: text()
+  otlpEndpoint: z
+    .string()
+    .regex(collectorUrlShape, collectorUrlText)
     .optional()
     .describe("URL of a collector of OpenTelemetry that gets spans of requests, e.g. http://127.0.0.1:4318; default: nothing is traced"),
   otlpShare: z.number().min(0).max(1).optional().describe("Part of the requests that are traced, 0 to 1; default: all"),

@@ -61,7 +61,7 @@ export {
 } from "./stores/store-proof.ts";
 export { type Cause, causedBy, causedTogether, causeOf, traceparentOf } from "./tracing/cause.ts";
 export { tracedTransport } from "./tracing/traced-transport.ts";
-export type { SpanFacts, Tracer, TraceSpan } from "./tracing/tracer.ts";
+export { collectorUrlShape, collectorUrlText, type SpanFacts, type Tracer, type TraceSpan } from "./tracing/tracer.ts";
 export {
   type Address,
   type CallContext,

@@ -4,7 +4,16 @@
  */
 import { flushCompileCache } from "node:module";
 import { release } from "@stamp/base";
-import { type HttpHandler, isLoopback, type Logger, type Role, tracedTransport, type World } from "@stamp/ports";
+import {
+  collectorUrlShape,
+  collectorUrlText,
+  type HttpHandler,
+  isLoopback,
+  type Logger,
+  type Role,
+  tracedTransport,
+  type World,
+} from "@stamp/ports";
 import { isCaller } from "@stamp/wire";
 import { z } from "zod";
 import { isFromSources, loadGrpcSoon } from "../grpc/native/load.ts";
@@ -60,7 +69,7 @@ const commonSchema = z.object({
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
   otlpEndpoint: z
     .string()
-    .regex(/^(https?:\/\/\S+)?$/, "a URL such as http://127.0.0.1:4318")
+    .refine((url) => url === "" || collectorUrlShape.test(url), collectorUrlText)
     .default("")
     .describe("URL of a collector of OpenTelemetry (OTLP/HTTP) that gets spans of requests; empty: nothing is traced."),
   otlpShare: z
