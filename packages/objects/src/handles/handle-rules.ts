@@ -2,7 +2,7 @@
  * Rules of handles: what one file's handles let others do. Pure: a state and a question, or a change of the state (docs/design/files.md).
  *
  * Invariants:
- * - of two handles each shares what the other one may do;
+ * - of two handles with rights each shares what the other one may do; one without rights, for properties, is in nobody's way;
  * - a file that is marked for deletion is opened by nobody; the mark is final when the last handle is closed (rule `handlesDoomedIsFinal`).
  */
 import type { Rules } from "@stamp/base";
@@ -86,11 +86,12 @@ export function refusalOf(file: OpenFile, { access, share, handleId, range }: Ne
     if (!own) return "ResourceNotFound";
     if ((access & ~own.access) !== 0) return "InvalidOperation";
     // A file is deleted or renamed under all of its handles.
-    const others = file.handles.filter((one) => one !== own);
+    const others = file.handles.filter((one) => one !== own && one.access !== 0);
     if ((access & deleteRight) !== 0 && others.some((one) => (one.share & deleteRight) === 0)) return "SharingViolation";
   } else {
     if (file.pending) return "DeletePending";
-    if (file.handles.some((one) => (access & ~one.share) !== 0 || (one.access & ~share) !== 0)) return "SharingViolation";
+    const isInTheWay = (one: FileHandle): boolean => (access & ~one.share) !== 0 || (one.access & ~share) !== 0;
+    if (file.handles.some((one) => one.access !== 0 && isInTheWay(one))) return "SharingViolation";
   }
   return range && locked(file, range, own) ? "FileLockConflict" : undefined;
 }
@@ -109,7 +110,8 @@ export type ChangedFile = { readonly file: OpenFile } | { readonly refused: Hand
 export function opened(rules: Rules, file: OpenFile, handle: FileHandle, at: Pick<OpenFile, "directoryId" | "entryName">): ChangedFile {
   if (file.handles.some(({ id }) => id === handle.id)) return { file };
   const revives = isDoomed(file) && !rules.on("handlesDoomedIsFinal");
-  const refused = revives ? undefined : refusalOf(file, { access: handle.access, share: handle.share });
+  const share = handle.access === 0 ? allRights : handle.share;
+  const refused = revives ? undefined : refusalOf(file, { access: handle.access, share });
   if (refused) return { refused };
   if (file.handles.length >= handlesMax) return { refused: "InvalidOperation" };
   return { file: { ...at, pending: file.pending && !revives, handles: [...file.handles, { ...handle, locks: [] }] } };
