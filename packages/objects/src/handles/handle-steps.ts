@@ -103,6 +103,9 @@ const replaces = { access: writeRight | deleteRight, share: allRights, range: ev
 /** Removes or renames a file, by REST or by a handle. */
 export const removalNeed = (handleId: string | undefined): Need => ({ access: deleteRight, share: allRights, handleId });
 
+/** Actions after which there is a lease where there was none: one that has expired is renewed. */
+const begins: ReadonlySet<string> = new Set(["acquire", "renew"]);
+
 /** Returns what an operation needs of those who hold its file; undefined: it is none of a share, or goes on beside them. */
 export function needOf(operation: Operation): Need | undefined {
   const { value } = operation;
@@ -138,7 +141,7 @@ export function needOf(operation: Operation): Need | undefined {
       return { ...replaces, handleId };
     case "leaseBlob":
       // A lease keeps other writers away, so nobody may have the file open for writing.
-      return { access: 0, share: operation.value.action === "acquire" ? readRight : allRights };
+      return { access: 0, share: begins.has(operation.value.action) ? readRight : allRights };
     default:
       return undefined;
   }

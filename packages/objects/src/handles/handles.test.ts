@@ -244,6 +244,12 @@ test("handles: a lease by REST and handles that write keep each other out", () =
   assert.equal(refusedBy(table, { case: "leaseBlob", value: acquire }), "SharingViolation");
   step(table, "close", byId("1"));
   assert.equal(table.run({ case: "leaseBlob", value: acquire }).case, "leased");
+  table.monotonicMs += 16_000;
+  const late = open(table, "late", writeRight, all);
+  const renew = { ...acquire, conditions: { leaseId: proposedLeaseId }, action: "renew", proposedLeaseId: "" } as const;
+  assert.deepEqual([late, refusedBy(table, { case: "leaseBlob", value: renew })], ["", "SharingViolation"]);
+  step(table, "close", byId("late"));
+  assert.equal(table.run({ case: "leaseBlob", value: renew }).case, "leased");
   assert.equal(open(table, "2", writeRight, all), "SharingViolation");
   assert.equal(open(table, "3", readRight, all), "");
 });
