@@ -57,6 +57,24 @@ test("handles: a locked range is 409 FileLockConflict for Put Range, Clear Range
   assert.equal(await text(file), "0123xx6789");
 });
 
+test("handles: a lock reaches as far as clients say, and numbers beyond every file are refused or read nothing", async () => {
+  const file = await bench.file("far.txt");
+  const handle = await bench.open("far.txt", { access: read | write });
+  for (const endBytes of [2n ** 63n - 1n, 2n ** 64n - 1n]) {
+    const lock = { startBytes: 4n, endBytes, exclusive: true };
+    unwrap(await bench.door.lock({ ...bench.of(handle), lock }, bench.options));
+    assert.equal(await refusal(file.uploadRange("x", 4, 1)), "409 FileLockConflict");
+    await file.uploadRange("x", 3, 1);
+    unwrap(await bench.door.unlock({ ...bench.of(handle), lock }, bench.options));
+  }
+  const far = { ...bench.of(handle), startBytes: 2n ** 63n };
+  const lock = { startBytes: far.startBytes, endBytes: 2n ** 64n - 1n, exclusive: true };
+  assert.equal(await bench.code(bench.door.lock({ ...bench.of(handle), lock }, bench.options)), "InvalidInput");
+  assert.equal(await bench.code(bench.door.setLength({ ...bench.of(handle), lengthBytes: 2n ** 63n }, bench.options)), "InvalidInput");
+  assert.equal(await bench.code(bench.door.write({ ...far, payload: Buffer.from("x") }, bench.options)), "InvalidPageRange");
+  assert.equal(unwrap(await bench.door.read({ ...far, lengthBytes: 9 }, bench.options)).payload.length, 0);
+});
+
 test("handles: a file that is marked for deletion is 409 DeletePending, never 404, in no list, and there again when the mark is taken back", async () => {
   const file = await bench.file("pending.txt");
   const handle = await bench.open("pending.txt", { access: remove });

@@ -137,12 +137,14 @@ const replaced = (file: OpenFile, id: string, change: (handle: FileHandle) => Fi
   handles: file.handles.map((handle) => (handle.id === id ? change(handle) : handle)),
 });
 
-/** Locks a range. Ranges of one handle may not meet either, unless both are shared. */
+/** Locks a range. Ranges of one handle may not meet either, unless the later one is shared. */
 export function withLock(file: OpenFile, id: string, lock: FileLock): ChangedFile {
-  if (!file.handles.some((handle) => handle.id === id)) return { refused: "ResourceNotFound" };
-  if (lock.endBytes <= lock.startBytes) return { refused: "InvalidOperation" };
-  const isInTheWay = (one: FileLock): boolean => meets(one, lock) && (one.exclusive || lock.exclusive);
-  if (file.handles.some(({ locks }) => locks.some(isInTheWay))) return { refused: "FileLockConflict" };
+  const own = file.handles.find((handle) => handle.id === id);
+  if (!own) return { refused: "ResourceNotFound" };
+  const isFor = (own.access & (readRight | writeRight)) !== 0;
+  if (!isFor || lock.endBytes <= lock.startBytes) return { refused: "InvalidOperation" };
+  const isInTheWay = (one: FileLock, isOwn: boolean): boolean => meets(one, lock) && (lock.exclusive || (one.exclusive && !isOwn));
+  if (file.handles.some((handle) => handle.locks.some((one) => isInTheWay(one, handle.id === id)))) return { refused: "FileLockConflict" };
   if (file.handles.reduce((sum, { locks }) => sum + locks.length, 0) >= locksMax) return { refused: "InvalidOperation" };
   return { file: replaced(file, id, (handle) => ({ ...handle, locks: [...handle.locks, lock] })) };
 }

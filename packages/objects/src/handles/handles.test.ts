@@ -124,6 +124,13 @@ test("handles, a byte range is locked: reads and writes that meet it are FileLoc
   const lock = { startBytes: 5, endBytes: 20, exclusive: true };
   assert.equal(step(table, "lock", { ...byId("1"), lock }).refused, undefined);
   assert.equal(step(table, "lock", { ...byId("2"), lock: { ...lock, startBytes: 19, exclusive: false } }).refused, "FileLockConflict");
+  open(table, "3", deleteRight, all);
+  assert.equal(step(table, "lock", { ...byId("3"), lock: { startBytes: 50, endBytes: 51, exclusive: false } }).refused, "InvalidOperation");
+  for (const exclusive of [true, false]) {
+    const again = { startBytes: 6, endBytes: 8, exclusive };
+    assert.equal(step(table, "lock", { ...byId("1"), lock: again }).refused, exclusive ? "FileLockConflict" : undefined);
+  }
+  assert.equal(step(table, "unlock", { ...byId("1"), lock: { startBytes: 6, endBytes: 8, exclusive: false } }).refused, undefined);
   const reads = (startBytes: number, endBytes: number, conditions = {}): Operation => ({
     case: "getBlob",
     value: { name, conditions, withoutContent: false, startBytes, endBytes },

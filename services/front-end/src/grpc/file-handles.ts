@@ -1,7 +1,7 @@
 /**
  * Files that gateways of other protocols hold open, over gRPC (`stamp.v1.FileHandles`). A handle is named `share/incarnation/file id/handle id`.
  */
-import { fileError, type Parsed, parsed, rejected, restErrorOfService } from "@stamp/azure-rest";
+import { fileBytesMax, fileError, type Parsed, parsed, rejected, restErrorOfService } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { allRights, shareContainer } from "@stamp/objects";
 import type { CallContext, Handlers } from "@stamp/ports";
@@ -69,7 +69,7 @@ export function fileHandlesHandlers(parts: GrpcDoorParts): Handlers<typeof FileH
         const held = await heldBy(parts, request, limits);
         if (!held.ok) return held;
         if (request.lengthBytes > ioBytesMax) return tooLarge();
-        return readRange(held.value, fromWire(request.startBytes), request.lengthBytes, content);
+        return readRange(held.value, startOf(request), request.lengthBytes, content);
       },
     ),
     write: call(
@@ -79,19 +79,16 @@ export function fileHandlesHandlers(parts: GrpcDoorParts): Handlers<typeof FileH
         if (!held.ok) return held;
         if (request.payload.length > ioBytesMax) return tooLarge();
         if (request.payload.length === 0) return parsed({});
-        return writeRange(held.value, fromWire(request.startBytes), request.payload, content);
+        return writeRange(held.value, startOf(request), request.payload, content);
       },
     ),
     setLength: call("SetFileProperties", async (request: { account: string; handle: string; lengthBytes: bigint }, limits, content) => {
+      if (request.lengthBytes > fileBytesMax) return rejected("InvalidInput", { Reason: "A file has 4 TiB at most." });
       const held = await heldBy(parts, request, limits);
       return held.ok ? setLength(held.value, request.lengthBytes, content) : held;
     }),
-    lock: change("PutRange", ({ lock }: { account: string; handle: string; lock?: HandleStepInit["lock"] }) =>
-      lock ? parsed({ action: "lock", lock }) : rejected("InvalidInput", { Reason: "A lock has a range." }),
-    ),
-    unlock: change("PutRange", ({ lock }: { account: string; handle: string; lock?: HandleStepInit["lock"] }) =>
-      lock ? parsed({ action: "unlock", lock }) : rejected("InvalidInput", { Reason: "A lock has a range." }),
-    ),
+    lock: change("PutRange", (request: Locking) => lockStep("lock", request)),
+    unlock: change("PutRange", (request: Locking) => lockStep("unlock", request)),
     setDisposition: change("DeleteFile", ({ deletePending: pending }: { account: string; handle: string; deletePending: boolean }) =>
       parsed({ action: "dispose", pending }),
     ),
@@ -116,6 +113,27 @@ export function fileHandlesHandlers(parts: GrpcDoorParts): Handlers<typeof FileH
     }),
   };
 }
+
+interface Locking {
+  readonly account: string;
+  readonly handle: string;
+  readonly lock?: HandleStepInit["lock"];
+}
+
+/** Bytes are told apart up to here, which is far beyond the largest file. Clients of SMB name bytes up to 2^64. */
+const tellable = BigInt(Number.MAX_SAFE_INTEGER);
+
+/** A lock that reaches further than bytes are told apart ends there. One that begins there would keep nothing. */
+function lockStep(action: "lock" | "unlock", { lock }: Locking): Parsed<HandleStepInit> {
+  if (!lock) return rejected("InvalidInput", { Reason: "A lock has a range." });
+  const { startBytes = 0n, endBytes = 0n } = lock;
+  if (startBytes >= tellable) return rejected("InvalidInput", { Reason: `A lock begins before byte ${tellable}.` });
+  return parsed({ action, lock: { ...lock, endBytes: endBytes > tellable ? tellable : endBytes } });
+}
+
+/** First byte of a read or write. What lies beyond every file is all one. */
+const startOf = ({ startBytes }: { readonly startBytes: bigint }): number =>
+  fromWire(startBytes > fileBytesMax ? BigInt(fileBytesMax) : startBytes);
 
 const tooLarge = (): Parsed<never> => rejected("RequestBodyTooLarge", { MaxLimit: String(ioBytesMax) });
 
