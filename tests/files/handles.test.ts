@@ -71,7 +71,7 @@ test("handles: a lock reaches as far as clients say, and numbers beyond every fi
   const lock = { startBytes: far.startBytes, endBytes: 2n ** 64n - 1n, exclusive: true };
   assert.equal(await bench.code(bench.door.lock({ ...bench.of(handle), lock }, bench.options)), "InvalidInput");
   assert.equal(await bench.code(bench.door.setLength({ ...bench.of(handle), lengthBytes: 2n ** 63n }, bench.options)), "InvalidInput");
-  assert.equal(await bench.code(bench.door.write({ ...far, payload: Buffer.from("x") }, bench.options)), "InvalidPageRange");
+  assert.equal(await bench.code(bench.door.write({ ...far, payload: Buffer.from("x") }, bench.options)), "InvalidRange");
   assert.equal(unwrap(await bench.door.read({ ...far, lengthBytes: 9 }, bench.options)).payload.length, 0);
 });
 

@@ -54,7 +54,7 @@ export type OpenFileRequest = Message<"stamp.v1.OpenFileRequest"> & {
   sessionEpoch: bigint;
 
   /**
-   * Sum of 1 (read), 2 (write) and 4 (delete); 0: properties only.
+   * Sum of 1 (read), 2 (write) and 4 (delete); 0: properties only, which is in nobody's way and in whose way nobody is.
    *
    * @generated from field: uint32 access = 6;
    */
@@ -246,7 +246,7 @@ export type SetFileLengthRequest = Message<"stamp.v1.SetFileLengthRequest"> & {
   handle: string;
 
   /**
-   * Length in bytes.
+   * Length in bytes, 4 TiB at most.
    *
    * @generated from field: uint64 length_bytes = 3;
    */
@@ -292,7 +292,7 @@ export type LockFileRequest = Message<"stamp.v1.LockFileRequest"> & {
   handle: string;
 
   /**
-   * Range in bytes.
+   * Range in bytes, to 2^64 - 1 at most. Bytes from 2^53 - 1 on are not told apart: a lock may reach there, but not begin there.
    *
    * @generated from field: stamp.v1.FileLock lock = 3;
    */
