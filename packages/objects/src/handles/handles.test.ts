@@ -230,6 +230,8 @@ test("handles: an open that is sent twice is one, a closed one reads nothing, an
   step(table, "closeAll");
   assert.equal(table.row(handlesKey(prefix)), undefined);
   assert.equal(refusedBy(table, read), "ResourceNotFound");
+  // Whoever opens is told the length in the same answer: a second one could fail, and leave a handle that nobody knows.
+  assert.equal(step(table, "open", { handle: handle("3", readRight, all) }).lengthBytes, 100);
 });
 
 test("handles, the file is renamed: their row tells the new name, and a file that nobody has open gets no row", () => {

@@ -25,4 +25,6 @@ export interface HandlesAnswer {
   readonly refused?: HandleRefusal | "ReadOnlyAttribute" | undefined;
   /** The handles after the step. */
   readonly file: OpenFile;
+  /** Length of the file in bytes; 0: there is none. */
+  readonly lengthBytes: number;
 }

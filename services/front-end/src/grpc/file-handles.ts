@@ -228,10 +228,7 @@ async function open(parts: GrpcDoorParts, request: Opening, limits: CallLimits):
   const handle = { id, session, sessionEpoch, access, share, deleteOnClose, client, openedMs };
   const step = { action: "open", handle, directoryId: at.directory, entryName: at.name };
   const opened = await stepped(parts, name, step, limits);
-  if (!opened.ok) return opened;
-  const value = { name, withoutContent: true, conditions: { handleId: id } };
-  const head = await objects.execute({ case: "getBlob", value }, "blob", limits);
-  return head.ok ? parsed({ handle: nameOf(request.share, name, id), lengthBytes: head.value.contentLengthBytes }) : head;
+  return opened.ok ? parsed({ handle: nameOf(request.share, name, id), lengthBytes: opened.value.lengthBytes }) : opened;
 }
 
 async function readRange(

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlesAnswer, OperationValue } from "@stamp/objects";
 import * as wire from "@stamp/wire";
-import { initOf, plainOf } from "@stamp/wire";
+import { initOf, plainOf, toWire } from "@stamp/wire";
 import { missing } from "./missing.ts";
 
 /** Longest name of a session, and of a client that is shown, in UTF-16 units. */
@@ -17,13 +17,14 @@ export function handleStepFromWire(value: wire.HandleStep): OperationValue<"hand
   return { ...plainOf(value), name: plainOf(value.name) } as OperationValue<"handles">;
 }
 
-export function handlesToWire({ refused, file }: HandlesAnswer): MessageInitShape<typeof wire.HandlesAnswerSchema> {
+export function handlesToWire({ refused, file, lengthBytes }: HandlesAnswer): MessageInitShape<typeof wire.HandlesAnswerSchema> {
   const { pending, directoryId, entryName } = file;
   return {
     refused: refused ?? "",
     pending,
     directoryId,
     entryName,
+    lengthBytes: toWire(lengthBytes),
     handles: file.handles.map((handle) => initOf(wire.FileHandleSchema, handle)),
   };
 }
