@@ -38,7 +38,8 @@ export function* stepHandles(value: HandleStep, context: PlanContext): Plan {
   const row = yield* getRow(handlesKey(prefix));
   const file = row ? decodeOpenFile(row) : notOpen;
   const lengthBytes = head?.contentLengthBytes ?? 0;
-  const told = (decided: Omit<HandlesAnswer, "lengthBytes">, writes: Parameters<typeof answer>[1] = []) => answer({ case: "handles", value: { ...decided, lengthBytes } }, writes);
+  const told = (decided: Omit<HandlesAnswer, "lengthBytes">, writes: Parameters<typeof answer>[1] = []) =>
+    answer({ case: "handles", value: { ...decided, lengthBytes } }, writes);
   if (onlyLists(value)) return told({ file });
   if (!head) return fail("BlobNotFound");
   const deletes = (value.action === "dispose" && value.pending) || (value.action === "open" && value.handle?.deleteOnClose === true);

@@ -10,7 +10,7 @@ import { type Blob, type FileHandles, fromWire, type HandlesAnswer, toWire } fro
 import { bytesOf, type ContentExchange, putBytes } from "../http/file/data.ts";
 import { refusedFile } from "../http/file/refusals.ts";
 import { contentEntries } from "../http/file/smb.ts";
-import { restErrorOf } from "../objects/failures.ts";
+import { busyError, restErrorOf } from "../objects/failures.ts";
 import { endOf, type LocatedBlob } from "../objects/objects.ts";
 import type { CallLimits } from "../routing/router.ts";
 import { type HandleStepInit, isHandleRefusal } from "../trees/handles.ts";
@@ -216,7 +216,9 @@ async function open(parts: GrpcDoorParts, request: Opening, limits: CallLimits):
   if (deleteOnClose && access < 4) return rejected("InvalidInput", { Reason: "delete_on_close needs the right to delete (4)." });
   if (session.length > textMax || client.length > textMax)
     return rejected("InvalidInput", { Reason: `Names have at most ${textMax} characters.` });
-  if (!(await handles.isLive(session, sessionEpoch))) {
+  const isLive = await handles.isLive(session, sessionEpoch);
+  if (isLive === undefined) return { ok: false, error: busyError("The lock service does not answer. The session may go on: try again.") };
+  if (!isLive) {
     const reason = `The lease files/${session} does not have epoch ${sessionEpoch} now: take it at the lock service first.`;
     return rejected("InvalidInput", { Reason: reason });
   }

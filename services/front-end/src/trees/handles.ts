@@ -11,7 +11,7 @@ import { lockServices } from "@stamp/metadata-store";
 import type { EntryAddress } from "@stamp/objects";
 import type { Client, World } from "@stamp/ports";
 import { removeKnown } from "@stamp/tree";
-import { fromWire, type HandlesAnswer, LockService } from "@stamp/wire";
+import { type FileHandle, fromWire, type HandlesAnswer, type LeaseState, LockService } from "@stamp/wire";
 import type { CallLimits, OperationKind, ResultKind, Router } from "../routing/router.ts";
 import { Trees, whenSettled } from "./trees.ts";
 
@@ -28,6 +28,15 @@ export type HandleStepInit = Omit<Extract<OperationKind, { case: "handles" }>["v
 /** Answer of a step, or the code of the service for why there is none, e.g. that the file is gone. */
 export type Stepped = { readonly answer: HandlesAnswer } | { readonly code: string };
 
+type Lease = Pick<LeaseState, "leaseEpoch" | "ended">;
+type Holder = Pick<FileHandle, "session" | "sessionEpoch">;
+
+const everyEnd: Lease = { leaseEpoch: 2n ** 64n, ended: true };
+/** An answer of the lock service about a session counts for so long, in milliseconds. */
+const askedEveryMs = 100;
+/** Sessions whose answers are remembered, and about which one request asks at once. */
+const rememberedMax = 1_000;
+const askedAtOnce = 16;
 const sessionPrefix = "files/";
 const lockServiceTimeoutMs = 1_000;
 /** Times that one operation meets handles that were in the way and are not any more. */
@@ -50,6 +59,8 @@ export class Handles {
   readonly #router: Router;
   readonly #trees: Trees;
   readonly #locks: Client<typeof LockService>;
+  /** Answers of the lock service that still count, by session. */
+  readonly #asked = new Map<string, { readonly atMs: number; readonly lease: Promise<Lease | undefined> }>();
 
   constructor(world: World, router: Router, trees: Trees, { lockService }: { readonly lockService: string }) {
     this.#world = world;
@@ -84,9 +95,7 @@ export class Handles {
     if (!listed.ok || "code" in listed.value) return false;
     let { answer } = listed.value;
     let changed = false;
-    const sessions = new Map(answer.handles.map(({ session, sessionEpoch }) => [`${sessionEpoch} ${session}`, { session, sessionEpoch }]));
-    for (const { session, sessionEpoch } of sessions.values()) {
-      if (!(await this.#hasEnded(session, sessionEpoch))) continue;
+    for (const { session, sessionEpoch } of await this.#endedOf(answer.handles, limits)) {
       const ended = await this.step(name, { action: "end", session, sessionEpoch }, limits);
       if (!ended.ok || "code" in ended.value) return changed;
       answer = ended.value.answer;
@@ -112,21 +121,46 @@ export class Handles {
     if (told.ok && "answer" in told.value) await this.removeDoomed(name, told.value.answer, limits, at);
   }
 
-  /** True if the session holds its lease now: only then a handle of it is worth opening. */
-  async isLive(session: string, epoch: bigint): Promise<boolean> {
+  /** True if the session holds its lease now: only then a handle of it is worth opening. Undefined: the lock service has not said. */
+  async isLive(session: string, epoch: bigint): Promise<boolean | undefined> {
     const lease = await this.#lease(session);
-    return lease?.leaseEpoch === epoch && !lease.ended;
+    return lease && lease.leaseEpoch === epoch && !lease.ended;
   }
 
-  /** True if the lock service has said that the session's lease ended. */
-  async #hasEnded(session: string, epoch: bigint): Promise<boolean> {
-    if (!this.#world.rules.on("handlesEndRecorded")) return true;
-    const lease = await this.#lease(session);
-    return lease !== undefined && (lease.leaseEpoch > epoch || (lease.leaseEpoch === epoch && lease.ended));
+  /** Returns sessions of these handles that have ended, each with the last epoch of which the lock service has recorded that. */
+  async #endedOf(handles: readonly Holder[], { deadlineMs }: CallLimits): Promise<readonly Holder[]> {
+    const { clock, rules } = this.#world;
+    const sessions = [...new Set(handles.map(({ session }) => session))];
+    const ended: Holder[] = [];
+    for (let from = 0; from < sessions.length && clock.monotonicMs() < deadlineMs; from += askedAtOnce) {
+      const some = sessions.slice(from, from + askedAtOnce);
+      const leases = await Promise.all(some.map((session) => (rules.on("handlesEndRecorded") ? this.#leaseLately(session) : everyEnd)));
+      for (const [index, session] of some.entries()) {
+        const gone = handles.filter((one) => one.session === session && hasEnded(leases[index], one.sessionEpoch));
+        const [last] = gone.sort((one, other) => Number(other.sessionEpoch - one.sessionEpoch));
+        if (last) ended.push(last);
+      }
+    }
+    return ended;
   }
 
-  async #lease(session: string) {
+  /** Returns what the lock service says, or has said lately: clients that meet a session's handles must not keep the root of the stamp busy. */
+  #leaseLately(session: string): Promise<Lease | undefined> {
+    const nowMs = this.#world.clock.monotonicMs();
+    const lately = this.#asked.get(session);
+    if (lately !== undefined && nowMs - lately.atMs < askedEveryMs) return lately.lease;
+    if (this.#asked.size >= rememberedMax) this.#asked.clear();
+    const lease = this.#lease(session);
+    this.#asked.set(session, { atMs: nowMs, lease });
+    return lease;
+  }
+
+  async #lease(session: string): Promise<Lease | undefined> {
     const answer = await this.#locks.getLease({ name: `${sessionPrefix}${session}` }, { timeoutMs: lockServiceTimeoutMs });
     return answer.ok ? answer.value : undefined;
   }
 }
+
+/** False if the lock service has not said so. */
+const hasEnded = (lease: Lease | undefined, epoch: bigint): boolean =>
+  lease !== undefined && (lease.leaseEpoch > epoch || (lease.leaseEpoch === epoch && lease.ended));

@@ -500,7 +500,8 @@ export const OpenHandleSchema: GenMessage<OpenHandle> = /*@__PURE__*/
  */
 export const FileHandles: GenService<{
   /**
-   * Opens a file. An open that a handle or a lease keeps out is refused with SharingViolation. Opens give no caching: nobody is told when
+   * Opens a file. An open that a handle or a lease keeps out is refused with SharingViolation. One that is not answered may have opened it: List
+   * tells the handle. Opens give no caching: nobody is told when
    * somebody else writes.
    *
    * @generated from rpc stamp.v1.FileHandles.Open
