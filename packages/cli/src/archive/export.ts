@@ -1,6 +1,7 @@
 /** Writes what an account has into an archive. */
 
 import type { ArchiveWriter } from "./folder/archive-writer.ts";
+import { groupLinesMax } from "./folder/records.ts";
 import { inOrder } from "./in-order.ts";
 import {
   BlobChanged,
@@ -26,6 +27,7 @@ export async function exportSteps(
   writer: ArchiveWriter,
   steps: (from: SourcePosition) => AsyncIterable<Step>,
   tell: (item: Item) => void,
+  linesMax: number = groupLinesMax,
 ): Promise<void> {
   let before: SourcePosition = positionIn(writer.from);
   let begun: Begun | undefined = begunIn(writer.from);
@@ -35,7 +37,7 @@ export async function exportSteps(
     // A later run that repeats a queue counts it itself.
     if (item.kind === "queue") counts = { ...writer.counts };
     if (item.kind === "blobs") {
-      await new GroupWriter(writer, before).write(item, begun);
+      await new GroupWriter(writer, before, linesMax).write(item, begun);
       begun = undefined;
     } else await writeItem(writer, item);
     tell(item);
@@ -54,11 +56,12 @@ interface Begun {
   readonly which: string;
   /** Offset in the blob of what follows. */
   readonly at: number;
-  /** Bytes of the group in the archive. */
+  /** Bytes of the group in the archive, and its lines. */
   readonly bytes: number;
+  readonly lines: number;
 }
 
-const begunNames = ["begunName", "begunIndex", "begunEtag", "begunWhich", "begunAt", "begunBytes"];
+const begunNames = ["begunName", "begunIndex", "begunEtag", "begunWhich", "begunAt", "begunBytes", "begunLines"];
 
 /** Names an item among those of its name. */
 const whichOf = ({ current, snapshot, version }: BlobFacts): string => (current ? "" : snapshot || version);
@@ -67,10 +70,10 @@ const positionIn = (position: SourcePosition): SourcePosition =>
   Object.fromEntries(Object.entries(position).filter(([name]) => !begunNames.includes(name)));
 
 function begunIn(position: SourcePosition): Begun | undefined {
-  const { begunName, begunIndex, begunEtag, begunWhich, begunAt, begunBytes } = position;
+  const { begunName, begunIndex, begunEtag, begunWhich, begunAt, begunBytes, begunLines } = position;
   if (begunName === undefined) return undefined;
   const [name, etag, which] = [begunName, begunEtag, begunWhich].map(String) as [string, string, string];
-  return { name, index: Number(begunIndex), etag, which, at: Number(begunAt), bytes: Number(begunBytes) };
+  return { name, index: Number(begunIndex), etag, which, at: Number(begunAt), bytes: Number(begunBytes), lines: Number(begunLines) };
 }
 
 function isSame({ name, blobs }: BlobGroup, begun: Begun): boolean {
@@ -105,11 +108,14 @@ async function loaded(step: Step): Promise<Step> {
 class GroupWriter {
   readonly #writer: ArchiveWriter;
   readonly #before: SourcePosition;
+  readonly #linesMax: number;
   #bytes = 0;
+  #lines = 0;
 
-  constructor(writer: ArchiveWriter, before: SourcePosition) {
+  constructor(writer: ArchiveWriter, before: SourcePosition, linesMax: number) {
     this.#writer = writer;
     this.#before = before;
+    this.#linesMax = linesMax;
   }
 
   async write(first: BlobGroup, begun: Begun | undefined): Promise<void> {
@@ -135,22 +141,33 @@ class GroupWriter {
 
   async #once({ name, blobs }: BlobGroup, from: Begun | undefined): Promise<void> {
     this.#bytes = from?.bytes ?? 0;
+    this.#lines = from?.lines ?? 0;
     for (const [index, { facts, chunks }] of blobs.entries()) {
       if (index < (from?.index ?? 0)) continue;
       const goesOn = from !== undefined && index === from.index;
-      if (!goesOn) await this.#writer.line({ kind: "blob", item: index + 1, ...facts });
+      if (!goesOn) {
+        this.#countLine();
+        await this.#writer.line({ kind: "blob", item: index + 1, ...facts });
+      }
       for await (const chunk of chunks(goesOn ? from.at : 0)) {
+        this.#countLine();
         await this.#writer.chunk(chunk);
         this.#bytes += chunk.bytes.length;
         if (!this.#writer.isFull()) continue;
         const at = chunk.at + chunk.bytes.length;
         const begun = { begunName: name, begunIndex: index, begunEtag: facts.etag, begunWhich: whichOf(facts), begunAt: at };
-        await this.#writer.commit({ ...this.#before, ...begun, begunBytes: this.#bytes });
+        await this.#writer.commit({ ...this.#before, ...begun, begunBytes: this.#bytes, begunLines: this.#lines });
       }
     }
     await this.#writer.line({ kind: "end" });
     for (const { facts } of blobs) countBlob(this.#writer.counts, facts);
     this.#writer.counts.bytes += this.#bytes;
+  }
+
+  /** Leaves out a name of which no reader takes so many lines. The last one is its end. */
+  #countLine(): void {
+    if (++this.#lines >= this.#linesMax)
+      throw new LeftOut(`it has more than ${this.#linesMax} pieces, snapshots and versions, which no import reads`);
   }
 }
 

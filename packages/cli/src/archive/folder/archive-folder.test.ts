@@ -178,6 +178,28 @@ test("archive: of two exports into one folder the first ends, whichever ends a p
   }
 });
 
+test("archive: a name of more lines than a reader takes is left out by the export, also if that was left and goes on", async (context) => {
+  const folder = folderOf(context);
+  const items = [group("few", ["one", "two"]), group("many", ["1", "2", "3", "4"])];
+  let nowMs = 0;
+  for (const killed of [true, false]) {
+    const writer = await ArchiveWriter.open(folder, beginning, () => (nowMs += 20_000));
+    const chunk = writer.chunk.bind(writer);
+    writer.chunk = async (each) => {
+      if (killed && each.at === 2) throw new Error("killed");
+      await chunk(each);
+    };
+    const done = exportSteps(writer, source(items), () => {}, 5);
+    if (killed) await assert.rejects(done, /killed/);
+    else {
+      await done;
+      await writer.end();
+    }
+    await writer.close();
+  }
+  assert.deepEqual(await read(folder), ["few: one|two", "leftOut"]);
+});
+
 test("archive: a folder with something else, another export or a complete archive is refused and stays", async (context) => {
   const folder = folderOf(context);
   writeFileSync(join(folder, "mine"), "x");
