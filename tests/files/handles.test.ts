@@ -228,6 +228,25 @@ test("handles: List Handles and Force Close Handles of REST see one, all, and al
   await below.uploadRange("x", 0, 1);
 });
 
+test("handles: a list of those below a directory ends its page when there are many, and goes on behind it", async () => {
+  await bench.share.createDirectory("many");
+  const many = bench.share.getDirectoryClient("many");
+  const session = await bench.session("many");
+  const [filesOf, handlesOf] = [65, 16];
+  for (let at = 0; at < filesOf; at++) {
+    await many.getFileClient(String(at)).create(1);
+    await Promise.all(Array.from({ length: handlesOf }, () => bench.open(`many/${at}`, { session })));
+  }
+  const pages: number[] = [];
+  for await (const page of many.listHandles({ recursive: true }).byPage()) pages.push(page.handleList?.length ?? 0);
+  assert.ok(pages.length > 1 && (pages[0] ?? 0) < filesOf * handlesOf, pages.join());
+  assert.equal(
+    pages.reduce((sum, one) => sum + one, 0),
+    filesOf * handlesOf,
+  );
+  assert.equal((await many.forceCloseAllHandles({ recursive: true })).closedHandlesCount, filesOf * handlesOf);
+});
+
 test("handles: a handle of another share, of a deleted share, or of no form is refused", async () => {
   for (const handle of ["", "x", "share/1/zz/1", "absent/1/00/1"]) {
     const code = await bench.code(bench.door.close(bench.of(handle), bench.options));

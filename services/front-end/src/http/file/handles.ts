@@ -16,9 +16,10 @@ import { type FileExchange, leaseOf, locatedOf, shareRow, treeNameOf } from "./e
 import { refusedFile } from "./refusals.ts";
 import { fileIdOf } from "./smb.ts";
 
-/** Files that one page looks at, and at how many at once. */
+/** Files that one page looks at, and at how many at once; with so many handles a page is full. */
 const filesMax = 1_000;
 const readAtOnce = 64;
+const handlesPerPage = 1_000;
 
 interface LookedAt {
   readonly name: LocatedBlob;
@@ -28,14 +29,18 @@ interface LookedAt {
   readonly at?: EntryAddress | undefined;
 }
 
+interface OpenOne {
+  readonly file: LookedAt;
+  readonly held: readonly FileHandle[];
+}
+
 interface Page {
-  readonly row: Container;
-  readonly files: readonly LookedAt[];
+  readonly open: readonly OpenOne[];
   readonly next: string;
 }
 
-/** Returns the file that the request names, or a page of those below the directory that it names. */
-async function lookedAt(exchange: FileExchange, marker: string | undefined): Promise<Parsed<Page>> {
+/** Returns what is open of the file that the request names, or of some files below the directory that it names. */
+async function openFiles(exchange: FileExchange): Promise<Parsed<Page>> {
   const lease = leaseOf(exchange);
   if (!lease.ok) return lease;
   const row = await shareRow(exchange);
@@ -51,40 +56,54 @@ async function lookedAt(exchange: FileExchange, marker: string | undefined): Pro
   const parentId = found.value.at(-2)?.held.id;
   if (last?.held.kind === "file") {
     const name = locatedOf(exchange, row.value, last.held.id);
-    return parsed({ row: row.value, files: [{ name, path: path.join("/"), parentId, at: last.at }], next: "" });
+    const open = await openOf(exchange, [{ name, path: path.join("/"), parentId, at: last.at }]);
+    return open.ok ? parsed({ open: open.value, next: "" }) : open;
   }
-  if (exchange.headers["x-ms-recursive"]?.toLowerCase() !== "true") return parsed({ row: row.value, files: [], next: "" });
-  const continuation = marker === undefined ? undefined : bytesOf(marker);
-  if (marker !== undefined && continuation === undefined) return badQuery("marker", marker, "It is none that this list has given.");
-  const options = { recursive: true, entriesMax: filesMax, continuation };
-  const page = await trees.run(tree, (context) => list(context, path, options), exchange.limits());
-  if (!page.ok) return refusedFile(page);
-  const files = page.value.entries.flatMap((entry): LookedAt[] => {
-    if (entry.held.kind !== "file") return [];
-    return [{ name: locatedOf(exchange, row.value, entry.held.id), path: [...path, ...entry.path].join("/"), parentId: undefined }];
-  });
-  return parsed({ row: row.value, files, next: page.value.continuation ? toHex(page.value.continuation) : "" });
+  return exchange.headers["x-ms-recursive"]?.toLowerCase() === "true" ? openBelow(exchange, row.value) : parsed({ open: [], next: "" });
 }
 
-/** Returns the open files among these, without handles of ended sessions. */
-async function openFiles(exchange: FileExchange, files: readonly LookedAt[]) {
+/** Goes over files below the directory until it has looked at enough of them, or enough handles are found. */
+async function openBelow(exchange: FileExchange, row: Container): Promise<Parsed<Page>> {
+  const marker = queryValue(exchange.target.query, "marker") || undefined;
+  let continuation = marker === undefined ? undefined : bytesOf(marker);
+  if (marker !== undefined && continuation === undefined) return badQuery("marker", marker, "It is none that this list has given.");
+  const { path } = exchange.resource;
+  const tree = treeNameOf(exchange, row);
+  const open: OpenOne[] = [];
+  for (let looked = 0, held = 0; looked < filesMax && held < handlesPerPage; looked += readAtOnce) {
+    const options = { recursive: true, entriesMax: readAtOnce, continuation };
+    const page = await exchange.objects.parts.trees.run(tree, (context) => list(context, path, options), exchange.limits());
+    if (!page.ok) return refusedFile(page);
+    const files = page.value.entries.flatMap((entry): LookedAt[] => {
+      if (entry.held.kind !== "file") return [];
+      return [{ name: locatedOf(exchange, row, entry.held.id), path: [...path, ...entry.path].join("/"), parentId: undefined }];
+    });
+    const found = await openOf(exchange, files);
+    if (!found.ok) return found;
+    open.push(...found.value);
+    held += found.value.reduce((sum, one) => sum + one.held.length, 0);
+    continuation = page.value.continuation;
+    if (continuation === undefined) return parsed({ open, next: "" });
+  }
+  return parsed({ open, next: continuation === undefined ? "" : toHex(continuation) });
+}
+
+/** Returns the open ones among these, which are few, without handles of ended sessions. */
+async function openOf(exchange: FileExchange, files: readonly LookedAt[]): Promise<Parsed<OpenOne[]>> {
   const { handles } = exchange.objects.parts;
-  const open: { readonly file: LookedAt; readonly held: readonly FileHandle[] }[] = [];
-  for (let at = 0; at < files.length; at += readAtOnce) {
-    const read = await Promise.all(
-      files.slice(at, at + readAtOnce).map(async (file) => {
-        const limits = exchange.limits();
-        let listed = await handles.step(file.name, { action: "list" }, limits);
-        const isOpen = listed.ok && "answer" in listed.value && (listed.value.answer.handles.length > 0 || listed.value.answer.pending);
-        if (isOpen && (await handles.settle(file.name, limits, file.at)))
-          listed = await handles.step(file.name, { action: "list" }, limits);
-        return { file, listed };
-      }),
-    );
-    for (const { file, listed } of read) {
-      if (!listed.ok) return { ok: false as const, error: restErrorOf(listed.failure) };
-      if ("answer" in listed.value && listed.value.answer.handles.length > 0) open.push({ file, held: listed.value.answer.handles });
-    }
+  const open: OpenOne[] = [];
+  const read = await Promise.all(
+    files.map(async (file) => {
+      const limits = exchange.limits();
+      let listed = await handles.step(file.name, { action: "list" }, limits);
+      const isOpen = listed.ok && "answer" in listed.value && (listed.value.answer.handles.length > 0 || listed.value.answer.pending);
+      if (isOpen && (await handles.settle(file.name, limits, file.at))) listed = await handles.step(file.name, { action: "list" }, limits);
+      return { file, listed };
+    }),
+  );
+  for (const { file, listed } of read) {
+    if (!listed.ok) return { ok: false, error: restErrorOf(listed.failure) };
+    if ("answer" in listed.value && listed.value.answer.handles.length > 0) open.push({ file, held: listed.value.answer.handles });
   }
   return parsed(open);
 }
@@ -103,11 +122,9 @@ const shown = ({ path, name, parentId }: LookedAt, handle: FileHandle): ListedHa
 });
 
 export async function listHandles(exchange: FileExchange): Promise<Answer> {
-  const page = await lookedAt(exchange, queryValue(exchange.target.query, "marker") || undefined);
+  const page = await openFiles(exchange);
   if (!page.ok) return page;
-  const open = await openFiles(exchange, page.value.files);
-  if (!open.ok) return open;
-  const listed = open.value.flatMap(({ file, held }) => held.map((handle) => shown(file, handle)));
+  const listed = page.value.open.flatMap(({ file, held }) => held.map((handle) => shown(file, handle)));
   return respond(200, { "Content-Type": "application/xml" }, utf8(handlesXml(listed, page.value.next)));
 }
 
@@ -115,14 +132,12 @@ export async function forceCloseHandles(exchange: FileExchange): Promise<Answer>
   const id = exchange.headers["x-ms-handle-id"];
   if (id === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-handle-id" });
   if (id !== "*" && !/^\d{1,20}$/.test(id)) return badHeader("x-ms-handle-id", id, "A handle's number, or * for all.");
-  const page = await lookedAt(exchange, queryValue(exchange.target.query, "marker") || undefined);
+  const page = await openFiles(exchange);
   if (!page.ok) return page;
-  const open = await openFiles(exchange, page.value.files);
-  if (!open.ok) return open;
   let closed = 0;
   let failed = 0;
   const { handles } = exchange.objects.parts;
-  for (const { file, held } of open.value) {
+  for (const { file, held } of page.value.open) {
     const meant = id === "*" ? held.length : held.filter((handle) => handle.id === id).length;
     if (meant === 0) continue;
     const step = id === "*" ? { action: "closeAll" } : { action: "close", handle: { id } };
