@@ -118,7 +118,7 @@ describe("extent nodes in the console", { skip }, () => {
     assert.deepEqual(told, [
       "audit: drain node extent-node-4 done",
       "audit: undrain node extent-node-4 done",
-      "audit: add node  done",
+      "audit: add node extent-node-5 done",
       "audit: remove node extent-node-5 done",
       "audit: drain node  refused",
     ]);
