@@ -18,8 +18,18 @@ export function sizeRefused(blocks: readonly Uint8Array[]): Outcome<never> | und
 
 /** Reasons with which every extent node refuses: another extent is no help. */
 export const hopelessRefusals: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
-/** Reasons of refusals that a primary gives before it takes a byte or sends one to a secondary. */
-const beforeTaken: ReadonlySet<Failure["reason"]> = new Set(["diskFull", "offsetGap"]);
+/**
+ * Reasons of refusals that a primary gives before it takes a byte or sends one to a secondary. What fails later has the reason extentFailed, too,
+ * but its outcome is unknown.
+ */
+const beforeTaken: ReadonlySet<Failure["reason"]> = new Set([
+  "diskFull",
+  "offsetGap",
+  "extentSealed",
+  "extentFenced",
+  "extentStale",
+  "extentFailed",
+]);
 
 /** Returns true if the primary certainly took no byte of the append, and no secondary was asked. */
 export const isNotTaken = ({ applied, reason }: Failure): boolean => applied === "no" && beforeTaken.has(reason);

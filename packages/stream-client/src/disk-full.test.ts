@@ -89,6 +89,24 @@ async function fullBehind(stamp: Stamp): Promise<OwnedStream> {
   return stream;
 }
 
+test("disk full: the first append to an extent that was closed meanwhile is refused at once as not done", async () => {
+  const stamp = new Stamp(44, { journalSegmentBytes: 4 * mebibyte });
+  await stamp.sim.run(async () => {
+    const stream = await fullBehind(stamp);
+    // No node takes appends to an extent that was open when the node stopped.
+    for (const node of nodeNames) {
+      stamp.sim.crash(node, { unsynced: "kept" });
+      stamp.sim.restart(node);
+    }
+    await stamp.sim.sleep(5_000);
+    const askedMs = stamp.sim.nowMs;
+    const first = await stream.append([content(0)], { timeoutMs: 30_000 });
+    assert.ok(!first.ok);
+    assert.deepEqual([first.failure.reason, first.failure.applied], ["noPlacement", "no"], first.failure.message);
+    assert.ok(stamp.sim.nowMs - askedMs < 1_000, `${stamp.sim.nowMs - askedMs} ms`);
+  });
+});
+
 test("disk full: the first append, also one without a deadline, is refused at once as not done, and the stream goes on", async () => {
   for (const options of [{ timeoutMs: 30_000 }, { timeoutMs: Number.POSITIVE_INFINITY, refusedWithoutRoom: true }]) {
     const stamp = new Stamp(43, { journalSegmentBytes: 4 * mebibyte });
