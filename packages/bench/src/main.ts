@@ -11,7 +11,7 @@ import { runTurns } from "./turns/bench.ts";
 
 const [what = "", ...others] = process.argv.slice(2);
 const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
-  runTurns,
+  turns: runTurns,
   profile,
   capacity,
   "lock-services": lockServicesBench,
