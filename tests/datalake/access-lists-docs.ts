@@ -16,7 +16,7 @@ This page holds for accounts with a hierarchical namespace. Lists decide about t
 column), and users that a user delegation SAS names by \`suoid\`, who need the letters of the SAS, too. Lists decide nothing about shared keys,
 account SAS, service SAS and \`saoid\`.
 
-- The caller needs \`--x\` on every directory above the one that holds the path.
+- The caller needs \`--x\` on each directory from the root down, except the one that holds the path: the table has that one.
 - If a directory has the sticky bit, only its owner and the owner of an entry remove, rename or replace the entry.
 - A recursive deletion needs \`rwx\` on the directory and on every directory below it. Of those with a sticky bit the caller is the owner.
 - A recursive list needs \`r-x\` on every directory that it shows.

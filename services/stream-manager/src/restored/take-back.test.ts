@@ -229,19 +229,25 @@ test("restore: an open extent of the copy that was truncated away and deleted si
   });
 });
 
-test("restore: a sealed extent of the copy that was truncated away and deleted since keeps no owner from its stream", async () => {
-  const cluster = new Cluster({ seed: 41, config: { deletionGraceMs: 1_000 } });
+/** `afterDeletion`: what happens before the copy is restored. The extent was held by these nodes. */
+async function keepsNoOwner(seed: number, afterDeletion: (sim: Cluster["sim"], held: readonly string[]) => void): Promise<void> {
+  const cluster = new Cluster({ seed, config: { deletionGraceMs: 1_000 } });
   const { sim } = cluster;
   await sim.run(async () => {
     await cluster.open("/s", 1);
     const [gone, one] = await fill(cluster, "/s", 1, 0n, ["gone", "one"]);
     await sim.sleep(70_000);
+    const holders = async (): Promise<string[]> => {
+      const replicas = await Promise.all(nodeNames.map((node) => cluster.replica(node, gone?.extentId ?? 0n)));
+      return nodeNames.filter((_, i) => replicas[i] !== undefined);
+    };
+    const held = await holders();
     const copy = await newestCopy(cluster);
     const truncation = { name: "/s", ownerEpoch: 1n, beforeExtentId: one?.extentId ?? 0n };
     unwrap(await cluster.sm((sm, left) => sm.truncateStream(truncation, { timeoutMs: left })));
-    const holders = async () =>
-      (await Promise.all(nodeNames.map((node) => cluster.replica(node, gone?.extentId ?? 0n)))).filter((each) => each !== undefined);
     await cluster.until("it is deleted", async () => (await holders()).length === 0, 120_000);
+    afterDeletion(sim, held);
+    await sim.sleep(10_000);
     await restore(cluster, copy);
     await leads(cluster);
     // The nodes have told by then that they do not have it.
@@ -252,7 +258,19 @@ test("restore: a sealed extent of the copy that was truncated away and deleted s
     await sim.sleep(60_000);
     assert.deepEqual(await textsOf(cluster, "/s", 3), ["no node has it", "one"], "nor under a later leader");
   });
-});
+}
+
+test("restore: a sealed extent of the copy that was truncated away and deleted since keeps no owner from its stream", () =>
+  keepsNoOwner(41, () => {}));
+
+test("restore: nor does one of which a node has another disk since", () =>
+  keepsNoOwner(42, (sim, held) => {
+    const name = held.at(-1) as string;
+    sim.crash(name, { stayDown: true });
+    sim.disk(name).wipe();
+    sim.keyValue(name).wipe();
+    sim.restart(name);
+  }));
 
 test("restore: a stamp that went on by a release that takes nothing back waits for no node", async () => {
   const cluster = new Cluster({ seed: 40, managers: [] });
