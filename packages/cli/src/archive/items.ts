@@ -85,7 +85,8 @@ export interface LeftOutItem {
   readonly chosen: boolean;
 }
 
-export type Item =
+/** Things that are a line of an archive as they come. */
+export type LineItem =
   | { readonly kind: "service"; readonly service: StoredService; readonly properties: Readonly<Record<string, unknown>> }
   | {
       readonly kind: "container";
@@ -95,12 +96,15 @@ export type Item =
       readonly metadata: Texts;
       readonly policies: readonly StoredPolicy[];
     }
-  | BlobGroup
   | { readonly kind: "table"; readonly name: string; readonly policies: readonly StoredPolicy[] }
-  | { readonly kind: "entities"; readonly table: string; readonly entities: readonly EntityJson[] }
   | { readonly kind: "queue"; readonly name: string; readonly metadata: Texts; readonly policies: readonly StoredPolicy[] }
-  | { readonly kind: "messages"; readonly queue: string; readonly messages: readonly StoredMessage[] }
   | LeftOutItem;
+
+export type Item =
+  | LineItem
+  | BlobGroup
+  | { readonly kind: "entities"; readonly table: string; readonly entities: readonly EntityJson[] }
+  | { readonly kind: "messages"; readonly queue: string; readonly messages: readonly StoredMessage[] };
 
 /** A position in a source, which only the source can read. */
 export type SourcePosition = Readonly<Record<string, string | number>>;

@@ -3,7 +3,7 @@
  *
  * Invariant: no name in an archive becomes part of a path of a file.
  */
-import type { BlobFacts, EntityJson, LeftOutItem, StoredPolicy, StoredService, Texts } from "../items.ts";
+import type { BlobFacts, EntityJson, LineItem } from "../items.ts";
 
 export const archiveFormat = "stamp-archive";
 export const archiveVersion = 1;
@@ -16,21 +16,12 @@ export const chunkMax = 100 * 1024 * 1024;
 export const groupLinesMax = 1_000_000;
 
 export type ArchiveLine =
-  | { readonly kind: "service"; readonly service: StoredService; readonly properties: Readonly<Record<string, unknown>> }
-  | {
-      readonly kind: "container";
-      readonly name: string;
-      readonly access: string;
-      readonly metadata: Texts;
-      readonly policies: readonly StoredPolicy[];
-    }
+  | LineItem
   /** `item`: number among those of its name, from 1 on. */
   | ({ readonly kind: "blob"; readonly item: number } & BlobFacts)
   | DataLine
   | { readonly kind: "end" }
-  | { readonly kind: "table"; readonly name: string; readonly policies: readonly StoredPolicy[] }
   | { readonly kind: "entity"; readonly table: string; readonly entity: EntityJson }
-  | { readonly kind: "queue"; readonly name: string; readonly metadata: Texts; readonly policies: readonly StoredPolicy[] }
   | {
       readonly kind: "message";
       readonly queue: string;
@@ -38,8 +29,7 @@ export type ArchiveLine =
       readonly insertedOn: string;
       readonly expiresOn: string;
       readonly dequeueCount: number;
-    }
-  | LeftOutItem;
+    };
 
 /** Bytes of the blob of the line before. */
 export interface DataLine {
