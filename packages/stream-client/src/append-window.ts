@@ -219,6 +219,11 @@ export class AppendWindow<T> {
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
   }
 
+  /** Appends of which nobody can say now whether they happened. */
+  get inDoubt(): readonly T[] {
+    return [...this.#sent, ...this.#waiting].filter(({ sent }) => sent).map(({ item }) => item);
+  }
+
   /** Notes that the primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
   acknowledged(extentId: number, committedBytes: number): readonly WindowEffect<T>[] {
     const state = this.#state;

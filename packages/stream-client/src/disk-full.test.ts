@@ -138,6 +138,33 @@ test("disk full: the first append, also one without a deadline, is refused at on
   }
 });
 
+test("disk full: an append that one replica may have taken is told at once as in doubt, and is there or not when there is room", async () => {
+  let inDoubt = 0;
+  for (const free of nodeNames) {
+    const stamp = new Stamp(45, { journalSegmentBytes: 4 * mebibyte });
+    await stamp.sim.run(async () => {
+      const stream = await stamp.open("/a", 1);
+      assert.equal((await write(stream, 3)).refused, undefined);
+      // Nobody has looked at the disks yet: the open extent is written to, and a secondary can't take it.
+      for (const node of nodeNames) if (node !== free) leaveFree(stamp, node, 100_000);
+      for (let i = 3; ; i++) {
+        const askedMs = stamp.sim.nowMs;
+        const outcome = await stream.append([content(i)], { timeoutMs: 30_000 });
+        assert.ok(stamp.sim.nowMs - askedMs < 5_000, `${stamp.sim.nowMs - askedMs} ms`);
+        assert.ok(i < 1_000);
+        if (outcome.ok) continue;
+        assert.equal(outcome.failure.reason, "noPlacement", outcome.failure.message);
+        if (outcome.failure.applied === "unknown") inDoubt += 1;
+        break;
+      }
+      for (const node of nodeNames) leaveFree(stamp, node, 2 ** 33);
+      await stamp.sim.sleep(3_000);
+      assert.equal((await write(stream, 1, 7)).refused, undefined);
+    });
+  }
+  assert.ok(inDoubt > 0);
+});
+
 test("disk full: an append without a deadline waits for room unless it is told not to", async () => {
   const stamp = new Stamp(44, { journalSegmentBytes: 4 * mebibyte });
   await stamp.sim.run(async () => {

@@ -4,7 +4,7 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, WakeUp } from "@stamp/base";
+import { type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome, WakeUp } from "@stamp/base";
 import { causedBy, jittered, sleep, type Timer, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendBlocks } from "./append-blocks.ts";
@@ -146,8 +146,8 @@ export class OwnedStream {
    * Appends blocks together, all or none, after everything that was appended before; many may be in flight. Blocks are borrowed until
    * the appends are resolved (which may be after the deadline). 1 byte to 4 MiB each, 8 MiB together.
    *
-   * At the deadline (`Infinity`: none) the caller hears `unknown` when it was sent, and the stream goes on with it: it may still
-   * happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream. `noPlacement`: see `noRoom`.
+   * At the deadline (`Infinity`: none), or when there is no room, the caller hears `unknown` when it was sent, and the stream goes on with it: it
+   * may still happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream. `noPlacement`: see `noRoom`.
    */
   append(blocks: readonly Uint8Array[], options: AppendOptions): Promise<Outcome<readonly Place[]>> {
     const waitsForRoom = !Number.isFinite(options.timeoutMs) && options.refusedWithoutRoom !== true;
@@ -185,10 +185,7 @@ export class OwnedStream {
    * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until there is an extent, the stream refuses
    * with this at once what does not wait for room, and takes back what certainly did not happen. The stream goes on asking.
    */
-  get noRoom(): Failed | undefined {
-    return this.#noRoom;
-  }
-  #noRoom: Failed | undefined;
+  noRoom: Failed | undefined;
 
   #late(item: Item): void {
     const isCertain = this.#window.withdraw(item);
@@ -320,7 +317,7 @@ export class OwnedStream {
       if (this.#window.ended !== undefined) return;
       if (outcome.ok && outcome.value.extent !== undefined) {
         this.#noExtent = undefined;
-        this.#noRoom = undefined;
+        this.noRoom = undefined;
         this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
         this.#parts.onExtentChange?.({
           stream: this.name,
@@ -341,12 +338,20 @@ export class OwnedStream {
       toldWhy = why;
       this.#noExtent = outcome.ok ? undefined : outcome.failure;
       if (!outcome.ok && outcome.failure.reason === "noPlacement") {
-        this.#noRoom = refused("resourceExhausted", "noPlacement", outcome.failure.message);
-        this.#act(this.#window.withdrawUndone(this.#noRoom.failure, ({ waitsForRoom }) => !waitsForRoom));
+        this.#refuseWithoutRoom(outcome.failure.message, clock.monotonicMs() - startMs > this.#parts.limits.appendTimeoutMs);
       }
       await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
       backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);
     }
+  }
+
+  /** `allAnswered`: no node will answer any more what was sent, so that who has a deadline hears now what would be the answer then. */
+  #refuseWithoutRoom(message: string, allAnswered: boolean): void {
+    this.noRoom = refused("resourceExhausted", "noPlacement", message);
+    this.#act(this.#window.withdrawUndone(this.noRoom.failure, ({ waitsForRoom }) => !waitsForRoom));
+    if (!allAnswered) return;
+    const inDoubt = unknownOutcome("resourceExhausted", "noPlacement", message);
+    for (const { timer, resolve } of this.#window.inDoubt) if (timer !== undefined) resolve(inDoubt);
   }
 
   #enter(sealed: number, sealedLengthBytes: number, location: ExtentLocation): void {
@@ -356,7 +361,7 @@ export class OwnedStream {
     this.#extents.seal(sealed, sealedLengthBytes);
     this.#list(locationFromWire(location));
     this.#act(this.#window.changed(sealed, sealedLengthBytes, extentId));
-    this.#nobodyWaits();
+    this.#opened.notify();
     const ended = this.#window.ended;
     if (ended !== undefined) this.#lost(ended);
   }
@@ -383,7 +388,7 @@ export class OwnedStream {
       message: failure.message,
     });
     this.#stop.abort();
-    this.#nobodyWaits();
+    this.#opened.notify();
     if (!this.#closing) this.#onFenced(`stream ${this.name}: ${failure.reason}: ${failure.message}`);
   }
 
@@ -434,10 +439,6 @@ export class OwnedStream {
     this.#closing = true;
     this.#stop.abort();
     this.#act(this.#window.end({ code: "unavailable", reason: "stopping", message: `stream ${this.name} was closed`, applied: "no" }));
-    this.#nobodyWaits();
-  }
-
-  #nobodyWaits(): void {
     this.#opened.notify();
   }
 

@@ -225,7 +225,8 @@ export class Executor {
     const place = await held.engine.appendData(payload, { timeoutMs: this.#left(deadlineMs), whenFree: () => holders?.end(), cause });
     this.took.data.since(sinceMs);
     held.load.moved(payload.length, 0);
-    if (!place.ok) return place;
+    // Nothing refers to what was appended, and who has no room is not asked again.
+    if (!place.ok) return place.failure.reason === "noPlacement" ? { ok: false, failure: { ...place.failure, applied: "no" } } : place;
     if (this.#options.onAppended?.(account, place.value, payload) !== true) holders?.end();
     return ok([place.value]);
   }
