@@ -2,11 +2,10 @@
  * The mutation gate: every mutant must be caught by some seed: a checker sees a promise broken without the rules, and with them (only
  * their back-ups off) the same seed passes. The seeds that caught them last time are tried first, of all mutants beside each other; for a
  * mutant that its seed does not catch any more, others are searched. What was caught by which seed can be written to
- * tests/simulation/seeds/mutants.json and docs/faults.md.
+ * tests/simulation/seeds/mutants.json.
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import type { RuleName } from "@stamp/base";
-import { faultsPage } from "./faults-page.ts";
 import type { KeptSeed } from "./kept-seeds.ts";
 import { keptFile, readKeptSeeds } from "./kept-seeds.ts";
 import type { Mutant } from "./mutants.ts";
@@ -25,8 +24,6 @@ export interface GateOptions {
   readonly writeDocs: boolean;
   readonly print: (text: string) => void;
 }
-
-export const faultsPagePath: URL = new URL("../../../../docs/faults.md", import.meta.url);
 
 /** Returns the exit code. */
 export async function gate(options: GateOptions): Promise<number> {
@@ -60,22 +57,9 @@ export async function gate(options: GateOptions): Promise<number> {
   if (options.writeDocs && missed.length === 0) {
     const seeds = [...caught.values()];
     await writeFile(keptFile("mutants.json"), `[\n${seeds.map((seed) => `  ${JSON.stringify(seed)}`).join(",\n")}\n]\n`);
-    await writeFile(faultsPagePath, faultsPage(seeds));
-    print("written: tests/simulation/seeds/mutants.json, docs/faults.md");
+    print("written: tests/simulation/seeds/mutants.json");
   }
   return missed.length === 0 ? 0 : 1;
-}
-
-/** docs/faults.md anew from the kept seeds: after a row, a rule or a mutant was added. */
-export async function writeFaultsPage(): Promise<void> {
-  await writeFile(faultsPagePath, (await faultsPageAsItIs()).made);
-}
-
-/** Returns docs/faults.md as it is written, and as the kept seeds make it. */
-export async function faultsPageAsItIs(): Promise<{ readonly written: string; readonly made: string }> {
-  const kept = await readKeptSeeds();
-  const seeds = mutants.flatMap((mutant) => kept.find((each) => isOf(each, mutant)) ?? []);
-  return { written: await readFile(faultsPagePath, "utf8"), made: faultsPage(seeds) };
 }
 
 const isOf = (seed: KeptSeed, mutant: Mutant): boolean =>

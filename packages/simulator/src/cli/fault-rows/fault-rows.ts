@@ -1,6 +1,6 @@
 /**
  * The table of faults: what closes each, the rules of the code that do, and the tests that attack it. The mutants of the gate are derived from
- * it (`mutants.ts`); `./stamp sim --write-docs` makes docs/faults.md of it and the kept seeds. A test holds the table, `RuleName` and the files
+ * it (`mutants.ts`); `./stamp sim --write-docs` makes docs/faults.md of it. A test holds the table, `RuleName` and the files
  * against each other.
  */
 import { appendRows } from "./appends-and-disks.ts";
