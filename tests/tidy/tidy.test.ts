@@ -41,7 +41,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("services/front-end/src/breach-crypto.ts", "export const id = (): string => crypto.randomUUID();\n");
     write("services/front-end/src/breach-interval.ts", "export const every = (): unknown => setInterval(() => {}, 1);\n");
     // A decision that is gone.
-    write("packages/base/src/breach-decision.ts", "// decisions 0100 and\n// 0999\nexport const decided = true;\n");
+    write("packages/base/src/breach-decision.ts", "// decisions 0103 and\n// 0999\nexport const decided = true;\n");
     // Doors and directions.
     write("packages/lease/src/breach-deep.ts", 'export * from "@stamp/base/src/prng.ts";\n');
     write("services/stream-manager/src/breach-service.ts", 'export * from "@stamp/extent-node";\n');

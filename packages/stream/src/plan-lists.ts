@@ -8,7 +8,7 @@
  *  - No list holds an extent twice: one that comes again is left out.
  *  - A stream may be given its next extent, which was made ahead, in the same transaction (`open`).
  *  - An owner that will append no more may say where its open extent ends (`complete`): it is sealed there in the same transaction, without
- *    a fence, for the reasons of `planRoll` (docs/decisions/0100), whatever its nodes have behind it (0340).
+ *    a fence, for the reasons of `planRoll` (docs/design/stream-layer.md), whatever its nodes have behind it (0340).
  */
 import type { ExtentId, Outcome, OwnerEpoch, Rules } from "@stamp/base";
 import { extentVersion, ok, refused } from "@stamp/base";

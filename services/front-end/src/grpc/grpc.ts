@@ -213,7 +213,7 @@ interface NamesBlob {
   readonly conditions?: Conditions | undefined;
 }
 
-/** Finds a container of the Blob service: a share is none (docs/decisions/0595). */
+/** Finds a container of the Blob service: a share is none (docs/design/files.md). */
 const containerNamed = (
   objects: Objects,
   { account, container }: { readonly account: string; readonly container: string },
