@@ -52,41 +52,25 @@ export interface ApiPage {
   readonly folder?: string;
 }
 
-/** So that a page does not change with every test of an operation that all tests use. */
-const partsNamedMax = 3;
-
-/** What an older page names stays, as long as it was seen. */
-function partsNamed(title: string, seen: readonly string[], older: string): string {
-  const row = older.split("\n").find((line) => line.startsWith(`| ${title} |`));
-  const named =
-    row
-      ?.split("|")
-      .at(-2)
-      ?.split(",")
-      .map((part) => part.trim()) ?? [];
-  const kept = named.length > 0 && named.every((part) => seen.includes(part));
-  return (kept ? named : seen.slice(0, partsNamedMax)).join(", ");
-}
-
-export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): string {
+export function apiPageText(page: ApiPage): string {
   const byTitle = Map.groupBy(page.requests, (request) => request.title);
   const rows = [...byTitle].map(([title, requests]) => {
     const first = requests[0] as ApiRequest;
     const asked = requests.map(({ request }) => `\`${request}\``).join(", ");
-    return `| ${title} | ${asked} | ${first.served ? "done" : refusalOf(first)} | ${partsNamed(title, record.parts(first), older)} |`;
+    return `| ${title} | ${asked} | ${first.served ? "done" : refusalOf(first)} |`;
   });
   const served = [...byTitle.values()].filter(([request]) => request?.served).length;
   const table =
     served === 0
-      ? ["| service | here | shown by | operations |", "|---|---|---|---|", ...refusedTogether(page.requests, record)]
-      : ["| operation | request | here | shown by |", "|---|---|---|---|", ...rows];
+      ? ["| service | here | operations |", "|---|---|---|", ...refusedTogether(page.requests)]
+      : ["| operation | request | here |", "|---|---|---|", ...rows];
   return [
     `# ${page.heading}`,
     "",
     page.about,
     "",
-    "Written by `node tests/tools/api-docs.ts`: what was asked and answered in the parts of the conformance suite that are named",
-    `(${page.folder ?? "tests/conformance/"}). 501: refused with \`NotImplemented\` and the feature's name; 400: refused with the service's own code.`,
+    `Written by \`node tests/tools/api-docs.ts\`: what was asked and answered in \`${page.folder ?? "tests/conformance/"}\`. 501: refused with`,
+    "`NotImplemented` and the feature's name; 400: refused with the service's own code.",
     "",
     `${byTitle.size} operations, ${served} done, ${byTitle.size - served} refused.`,
     "",
@@ -95,11 +79,11 @@ export function apiPageText(page: ApiPage, record: ApiRecord, older = ""): strin
   ].join("\n");
 }
 
-/** Returns one row for all operations of a service (in brackets behind a title) that are refused with one status, as the same parts show. */
-function refusedTogether(requests: readonly ApiRequest[], record: ApiRecord): string[] {
+/** Returns one row for all operations of a service (in brackets behind a title) that are refused with one status. */
+function refusedTogether(requests: readonly ApiRequest[]): string[] {
   const alike = Map.groupBy(requests, (request) => {
     const service = /\((.*)\)$/.exec(request.title)?.[1] ?? "–";
-    return `${service} | ${refusalOf(request)} | ${record.parts(request).slice(0, partsNamedMax).join(", ")}`;
+    return `${service} | ${refusalOf(request)}`;
   });
   const name = ({ title }: ApiRequest): string => title.replace(/ \(.*\)$/, "");
   return [...alike].map(([answer, those]) => `| ${answer} | ${[...new Set(those.map(name))].join(", ")} |`);
@@ -111,7 +95,7 @@ export function checkApiPage(page: ApiPage, record: ApiRecord): void {
   assert.deepEqual([...new Set(unshown)], [], `${page.path}: no test shows these`);
   const path = join(root, page.path);
   const there = existsSync(path) ? readFileSync(path, "utf8") : "";
-  const text = apiPageText(page, record, there);
+  const text = apiPageText(page);
   if (process.env.STAMP_WRITE_API_DOCS === "1") {
     writeFileSync(path, text);
     return;
