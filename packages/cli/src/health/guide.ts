@@ -55,16 +55,18 @@ In another configuration, ask the health door of every process at least every 30
 \`name\` of the process at its target and \`honor_labels: true\`: else \`StampProcessDown\` can't name the process that doesn't answer, and
 alerts about what is missing come late or too early.
 
-There are ${total} kinds. The command that helps is printed with each finding, for the folder, the containers or the pods of this stamp; alerts have
-it as \`action\`.
+There are ${total} kinds; the table has the first sentence of each. A finding says all of it, with the command that helps for the folder, the
+containers or the pods of this stamp; alerts have both as \`summary\` and \`action\`.
 `;
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
 function row([code, kind]: readonly [string, FindingKind]): string {
   const stops = kind.stops === true ? ", stops requests" : "";
-  return `| \`${code}\` | ${kind.severity}${stops} | ${cell(kind.means)} |`;
+  return `| \`${code}\` | ${kind.severity}${stops} | ${cell(firstSentence(kind.means))} |`;
 }
+
+const firstSentence = (text: string): string => /^.*?[.](?= |$)/.exec(text)?.[0] ?? text;
 
 export function guideText(): string {
   const tables = Object.entries(findingAreas).map(([title, all]) =>
