@@ -2,6 +2,7 @@
  * Request headers as values: metadata, ranges, properties of content, checksums, lengths (conditions: conditions.ts). Names come in lower case, as Node
  * gives them. Everything a client may get wrong is an error of the service.
  */
+import type { BlobHeaders } from "@stamp/base";
 import { fromBase64 } from "./base64.ts";
 import { badHeader, badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
 import { type Query, queryValue } from "./target.ts";
@@ -91,21 +92,7 @@ export function canonicalGuid(text: string): string | undefined {
 }
 
 /** Properties that are stored with a blob and told with it. */
-export interface ContentProperties {
-  readonly contentType: string;
-  readonly contentEncoding: string;
-  readonly contentLanguage: string;
-  /** 16 bytes, or empty; of any length if the client set it for a blob whose bytes were not in that request. */
-  readonly contentMd5: Uint8Array;
-  readonly cacheControl: string;
-  readonly contentDisposition: string;
-}
-
-/** Content properties that a stored blob has. */
-export interface StoredProperties extends ContentProperties {
-  /** True if Set Blob Properties left the type out: the blob has none, not even the default. Means nothing beside a type. */
-  readonly contentTypeCleared?: boolean | undefined;
-}
+export type ContentProperties = Omit<BlobHeaders, "contentTypeCleared">;
 
 /** Returns the properties of Set Blob Properties: it clears the ones that its headers leave out. */
 export const withTypeCleared = (properties: ContentProperties): ContentProperties & { readonly contentTypeCleared: boolean } => ({

@@ -39,7 +39,6 @@ export {
   containerVersionOf,
   containerVersionText,
   type ListedBlobProperties,
-  type ListedContainer,
   listBlobsXml,
   listContainersXml,
   listedBlobXml,

@@ -1,8 +1,8 @@
 /** Response headers of blobs and containers, under the names that the service uses. */
+import type { ShownContainer, ShownCopy, ShownLease } from "@stamp/base";
 import { toBase64 } from "./base64.ts";
 import { accountEncryptionKey, encryptedUnderHeaders } from "./blob/encryption-headers.ts";
-import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
-import type { ShownCopy } from "./blob/sources/copy-headers.ts";
+import { contentTypeOf, type ListedBlobProperties } from "./blob/lists-xml.ts";
 import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
 import { behavesAs, etagHeader } from "./version.ts";
 
@@ -25,13 +25,13 @@ export const writtenHeaders = (version: string, blob: ListedBlobProperties): Res
   ...(blob.versionStamp > 0 ? { "x-ms-version-id": formatIsoMicros(blob.versionStamp) } : {}),
 });
 
-const leaseHeaders = ({ status, state, duration }: LeaseShown): ResponseHeaders => ({
+const leaseHeaders = ({ status, state, duration }: ShownLease): ResponseHeaders => ({
   "x-ms-lease-status": status,
   "x-ms-lease-state": state,
   ...(duration === "" ? {} : { "x-ms-lease-duration": duration }),
 });
 
-export function containerHeaders(version: string, container: ListedContainer): ResponseHeaders {
+export function containerHeaders(version: string, container: ShownContainer): ResponseHeaders {
   return {
     ...etagAndTime(version, container),
     ...metadataHeaders(container.metadata),
@@ -43,7 +43,7 @@ export function containerHeaders(version: string, container: ListedContainer): R
   };
 }
 
-const containerScopeHeaders = ({ defaultEncryptionScope: scope, denyEncryptionScopeOverride: deny }: ListedContainer): ResponseHeaders => ({
+const containerScopeHeaders = ({ defaultEncryptionScope: scope, denyEncryptionScopeOverride: deny }: ShownContainer): ResponseHeaders => ({
   "x-ms-default-encryption-scope": scope === "" ? accountEncryptionKey : scope,
   "x-ms-deny-encryption-scope-override": String(deny),
 });

@@ -60,5 +60,6 @@ export { allLabelled, counter, gauge, histogram, insideFacts, type Labels, type 
 export { OrderedIds } from "./ordered-ids.ts";
 export { Prng } from "./prng.ts";
 export { allRules, type RuleName, type Rules, rulesWithout } from "./rules.ts";
+export type { BlobHeaders, ContainerScope, ShownBlob, ShownContainer, ShownCopy, ShownLease } from "./shown-blob.ts";
 export { WakeUp } from "./waiting/bell.ts";
 export { JoinedWork, WorkInTurn } from "./waiting/shared-work.ts";

@@ -41,7 +41,6 @@ export {
   shareOfContainer,
 } from "./object-keys.ts";
 export {
-  type BlobHeaders,
   type BlobPolicy,
   type BlobType,
   type Body,

@@ -4,6 +4,7 @@
  * is decided here.
  */
 
+import type { BlobHeaders, ContainerScope, ShownCopy } from "@stamp/base";
 import type { ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
 import type { Conditions } from "./asked-conditions.ts";
 import type { LeaseAction } from "./blobs/protect/leases.ts";
@@ -31,19 +32,6 @@ export interface BlobPolicy {
 
 export const noPolicy: BlobPolicy = { versioning: false, deleteRetentionDays: 0, containerDeleteRetentionDays: 0, permanentDelete: false };
 
-export interface BlobHeaders {
-  /** Content type; empty: application/octet-stream, unless the type was cleared. */
-  readonly contentType: string;
-  readonly contentEncoding: string;
-  readonly contentLanguage: string;
-  /** 16 bytes, or empty; of any length if a client set it without the bytes. */
-  readonly contentMd5: Uint8Array;
-  readonly cacheControl: string;
-  readonly contentDisposition: string;
-  /** True if the blob has no type at all, because Set Blob Properties left it out. Means nothing beside a type. */
-  readonly contentTypeCleared?: boolean | undefined;
-}
-
 /** Content: either bytes in the message or places where they were put. */
 export interface Body {
   readonly inline: Uint8Array;
@@ -55,16 +43,9 @@ export interface ContainerName {
   readonly container: string;
 }
 
-export interface CreateContainer extends ContainerName, Partial<ContainerEncryption> {
+export interface CreateContainer extends ContainerName, Partial<ContainerScope> {
   readonly metadata: Metadata;
   readonly publicAccess: string;
-}
-
-export interface ContainerEncryption {
-  /** Encryption scope of blobs that are written without one; empty: none. */
-  readonly defaultEncryptionScope: string;
-  /** True if no write may name another. */
-  readonly denyEncryptionScopeOverride: boolean;
 }
 
 export type BlockSource = "committed" | "uncommitted" | "latest";
@@ -248,17 +229,7 @@ export interface SetPageBlobProperties extends OnBlob, SetsMetadata {
 }
 
 /** State of the copy that made a blob, or makes it. */
-export interface CopyState {
-  readonly copyId: string;
-  /** URL of the source, without secrets. */
-  readonly source: string;
-  /** pending, success, aborted or failed. */
-  readonly status: string;
-  /** Reason why the copy failed; empty: it did not. */
-  readonly description: string;
-  readonly copiedBytes: number;
-  readonly totalBytes: number;
-  readonly completedMs?: number | undefined;
+export interface CopyState extends ShownCopy {
   /** Work that is left, while the copy is pending. */
   readonly work?: CopyWork | undefined;
 }

@@ -1,76 +1,29 @@
 /** Results of operations on objects: the same as in proto/stamp/v1/objects.proto, with safe-integer numbers and without absent parts. */
+import type { ShownBlob, ShownContainer } from "@stamp/base";
 import type { Account } from "./accounts/operation.ts";
 import type { LeaseView } from "./blobs/protect/leases.ts";
 import type { ServiceError } from "./errors.ts";
 import type { HandlesAnswer } from "./handles/operation.ts";
-import type { Metadata } from "./object-keys.ts";
-import type { BlobHeaders, BlobType, ContainerEncryption, CopyPart, CopyState } from "./operation.ts";
+import type { BlobType, CopyPart, CopyState } from "./operation.ts";
 import type { QueueResult } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
 import type { SignedIdentifier } from "./signed-identifiers.ts";
 import type { TableResult } from "./tables/operation.ts";
 import type { StepAnswer } from "./tree/operation.ts";
 
-export interface Container extends ContainerEncryption {
-  readonly name: string;
-  readonly etag: string;
-  readonly lastModifiedMs: number;
-  readonly metadata: Metadata;
-  readonly incarnation: number;
-  readonly publicAccess: string;
+export interface Container extends ShownContainer {
   readonly signedIdentifiers: readonly SignedIdentifier[];
   readonly lease: LeaseView;
   /** Whether something inside was ever protected by an immutability policy or a legal hold. */
   readonly hasProtected: boolean;
   /** Sequence of the commit in which a deletion began to look through the container; 0: none stands. */
   readonly deletionBegun: number;
-  /** Deleted softly, and not restored. */
-  readonly deletedMs?: number | undefined;
-  readonly remainingRetentionDays?: number | undefined;
 }
 
-export interface Blob {
-  readonly name: string;
-  readonly etag: string;
-  readonly lastModifiedMs: number;
-  readonly createdMs: number;
-  readonly contentLengthBytes: number;
-  readonly headers: BlobHeaders;
-  readonly metadata: Metadata;
+export interface Blob extends ShownBlob {
   readonly blobType: BlobType;
-  readonly uncommitted: boolean;
-  /** Number of committed blocks of an append blob. */
-  readonly committedBlockCount: number;
-  readonly sealed: boolean;
-  /** Sequence number of a page blob. */
-  readonly sequenceNumber: number;
-  readonly copy?: CopyState | undefined;
-  /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
-  readonly snapshotStamp: number;
-  readonly versionStamp: number;
-  readonly isCurrentVersion: boolean;
   readonly lease: LeaseView;
-  /** Tags of the blob; empty in lists that do not include tags. */
-  readonly tags: Metadata;
-  readonly tagCount: number;
-  readonly accessTier: string;
-  readonly accessTierInferred: boolean;
-  readonly accessTierChangedMs?: number | undefined;
-  readonly expiresMs?: number | undefined;
-  readonly immutableUntilMs?: number | undefined;
-  readonly immutabilityMode?: string | undefined;
-  readonly legalHold: boolean;
-  /** Time of the soft deletion, in milliseconds since 1970; undefined: the blob is not deleted. */
-  readonly deletedMs?: number | undefined;
-  readonly remainingRetentionDays?: number | undefined;
-  /** True if the blob itself does not exist and is listed because it has versions. */
-  readonly versionsOnly?: boolean | undefined;
-  /** SHA-256 of the customer's key that the content is encrypted under. */
-  readonly encryptionKeySha256?: Uint8Array | undefined;
-  /** Name of the encryption scope of the blob's content. */
-  readonly encryptionScope?: string | undefined;
-  /** Owner and access control of a file or directory, if it has any of its own (docs/formats/tree.md). */
-  readonly pathAccess?: string | undefined;
+  readonly copy?: CopyState | undefined;
 }
 
 export interface BlobContent {

@@ -2,6 +2,7 @@
  * Keys that a customer sends with a request (`x-ms-encryption-*`, and of a source `x-ms-source-encryption-*`), and encryption scopes, keys of
  * the stamp that a request names. A key stands in no error: of a header that is refused the name is told, never the value.
  */
+import type { ContainerScope } from "@stamp/base";
 import { equalBytes } from "@stamp/base";
 import { fromBase64, toBase64 } from "../base64.ts";
 import { type HttpHeaders, parseBoolean } from "../headers.ts";
@@ -104,13 +105,6 @@ export function parseScope(headers: HttpHeaders, version: string): Parsed<string
 }
 
 const tooOld = "Encryption scopes are taken by version 2019-07-07 and newer.";
-
-export interface ContainerScope {
-  /** Encryption scope of blobs that are written without one; empty: none. */
-  readonly defaultEncryptionScope: string;
-  /** True if no write may name another. */
-  readonly denyEncryptionScopeOverride: boolean;
-}
 
 /** Parses the encryption of a new container's blobs. The headers come both or not at all. */
 export function parseContainerScope(headers: HttpHeaders, version: string): Parsed<ContainerScope> {

@@ -2,83 +2,18 @@
  * Answers in XML: List Containers, List Blobs, Get Block List, service properties. Written by hand, because lists are a hot path: one
  * string grows, and a text is scanned once for what must be escaped.
  */
+import type { BlobHeaders, ContainerScope, ShownBlob, ShownContainer, ShownLease } from "@stamp/base";
 import { toBase64 } from "../base64.ts";
 import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
-import type { StoredProperties } from "../headers.ts";
 import { behavesAs } from "../version.ts";
 import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml/xml-text.ts";
-import { accountEncryptionKey, type ContainerScope } from "./encryption-headers.ts";
-import type { ShownCopy } from "./sources/copy-headers.ts";
+import { accountEncryptionKey } from "./encryption-headers.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
-/** Lease of a blob or container, as lists and properties show it. */
-export interface LeaseShown {
-  readonly state: string;
-  readonly status: string;
-  /** Duration of a held lease: infinite, fixed. */
-  readonly duration: string;
-}
-
-export interface ListedContainer extends ContainerScope {
-  readonly name: string;
-  /** ETag of the container, in quotes. */
-  readonly etag: string;
-  readonly lastModifiedMs: number;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly publicAccess: string;
-  readonly incarnation: number;
-  readonly lease: LeaseShown;
-  /** Time of a soft deletion, in milliseconds since 1970; undefined: the container is not deleted. */
-  readonly deletedMs?: number | undefined;
-  readonly remainingRetentionDays?: number | undefined;
-}
-
-export interface ListedBlobProperties {
-  readonly name: string;
-  /** ETag of the blob, in quotes. */
-  readonly etag: string;
-  readonly lastModifiedMs: number;
-  readonly createdMs: number;
-  readonly contentLengthBytes: number;
-  readonly headers: StoredProperties;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly blobType: string;
-  /** True if the blob has no committed content yet, and so no ETag and no times. */
-  readonly uncommitted: boolean;
-  /** Number of committed blocks of an append blob. */
-  readonly committedBlockCount: number;
-  readonly sealed: boolean;
-  /** Sequence number of a page blob. */
-  readonly sequenceNumber: number;
-  /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
-  readonly snapshotStamp: number;
-  readonly versionStamp: number;
-  readonly isCurrentVersion: boolean;
-  readonly lease: LeaseShown;
-  readonly tags: Readonly<Record<string, string>>;
-  readonly tagCount: number;
-  readonly accessTier: string;
-  readonly accessTierInferred: boolean;
-  readonly accessTierChangedMs?: number | undefined;
-  readonly expiresMs?: number | undefined;
-  readonly immutableUntilMs?: number | undefined;
-  readonly immutabilityMode?: string | undefined;
-  readonly legalHold: boolean;
-  readonly deletedMs?: number | undefined;
-  readonly remainingRetentionDays?: number | undefined;
-  /** True if the blob itself does not exist and is listed because it has versions. */
-  readonly versionsOnly?: boolean | undefined;
-  /** SHA-256 of the customer's key that the content is encrypted under. */
-  readonly encryptionKeySha256?: Uint8Array | undefined;
-  /** Encryption scope of the blob's content; undefined: none. */
-  readonly encryptionScope?: string | undefined;
-  /** Owner and access control of a file or directory that has some of its own, as pathAccessText writes them. */
-  readonly pathAccess?: string | undefined;
+export interface ListedBlobProperties extends ShownBlob {
   /** Kind of the entry in an account with directories; undefined in other accounts. */
   readonly resourceType?: "file" | "directory" | undefined;
-  /** The copy that made the blob, or makes it. */
-  readonly copy?: ShownCopy | undefined;
 }
 
 /** Parts of the request that the answer repeats. */
@@ -117,11 +52,11 @@ function metadataXml(metadata: Readonly<Record<string, string>>): string {
 
 const nextMarkerXml = (marker: string): string => (marker === "" ? "<NextMarker />" : element("NextMarker", marker));
 
-const leaseXml = ({ status, state, duration }: LeaseShown): string =>
+const leaseXml = ({ status, state, duration }: ShownLease): string =>
   `<LeaseStatus>${status}</LeaseStatus><LeaseState>${state}</LeaseState>${elementIfAny("LeaseDuration", duration)}`;
 
 /** `nextMarker`: marker of the next page, as the answer gives it; empty at the end. */
-export function listContainersXml(echo: ListEcho, containers: readonly ListedContainer[], nextMarker: string): string {
+export function listContainersXml(echo: ListEcho, containers: readonly ShownContainer[], nextMarker: string): string {
   let text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}">${echoed(echo)}<Containers>`;
   for (const container of containers) {
     const deleted = container.deletedMs !== undefined;
@@ -230,7 +165,7 @@ export function tagSetXml(tags: Tags): string {
 }
 
 /** Returns the type that a blob shows: the default if none was ever stored, empty if the type was cleared. */
-export const contentTypeOf = ({ contentType, contentTypeCleared }: StoredProperties): string =>
+export const contentTypeOf = ({ contentType, contentTypeCleared }: BlobHeaders): string =>
   contentType === "" && contentTypeCleared !== true ? "application/octet-stream" : contentType;
 
 export interface ListedBlock {

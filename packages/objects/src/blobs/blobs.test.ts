@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { emptyBytes, rulesWithout, utf8 } from "@stamp/base";
+import { type BlobHeaders, emptyBytes, rulesWithout, utf8 } from "@stamp/base";
 import { etagOf, sequenceOfEtag } from "../etag.ts";
-import type { BlobHeaders, Conditions, OperationKind, OperationValue } from "../operation.ts";
+import type { Conditions, OperationKind, OperationValue } from "../operation.ts";
 import type { BlobContent, Container } from "../results.ts";
 import { TestTable } from "../testing/table.ts";
 

@@ -12,10 +12,10 @@
  * - days: until a state that was deleted softly is gone. Name and row: lengths in bytes; only kind 1 has a row (state/head-row.ts).
  * - stamp: of a kept row; of kind 2, its creation in milliseconds since 1970; else 0.
  */
-import { assert, FailureError, fromUtf8, utf8 } from "@stamp/base";
+import { assert, type BlobHeaders, FailureError, fromUtf8, utf8 } from "@stamp/base";
 import { etagOf } from "../etag.ts";
 import type { Metadata } from "../object-keys.ts";
-import type { BlobHeaders, BlobType, CopyState } from "../operation.ts";
+import type { BlobType, CopyState } from "../operation.ts";
 import type { PlanContext } from "../plan.ts";
 import type { Blob } from "../results.ts";
 import { damagedRow } from "../rows/row.ts";

@@ -1,5 +1,5 @@
 /** Objects of partition servers in the form of the REST API. */
-import type { ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
+import type { ShownBlob, ShownContainer } from "@stamp/base";
 import type { Blob, Container } from "@stamp/wire";
 import { plainOf } from "@stamp/wire";
 
@@ -13,7 +13,7 @@ const noHeaders = {
 };
 const notLeased = { state: "available", status: "unlocked", duration: "" };
 
-export function blobOf(blob: Blob): ListedBlobProperties {
+export function blobOf(blob: Blob): ShownBlob {
   const plain = plainOf(blob);
   const { headers, lease } = plain;
   if (!headers || !lease) return { ...plain, headers: headers ?? noHeaders, lease: lease ?? notLeased };
@@ -21,7 +21,7 @@ export function blobOf(blob: Blob): ListedBlobProperties {
   return plain as typeof plain & { readonly headers: typeof headers; readonly lease: typeof lease };
 }
 
-export function containerOf(container: Container): ListedContainer {
+export function containerOf(container: Container): ShownContainer {
   const { lease = notLeased, ...plain } = plainOf(container);
   return { ...plain, lease };
 }

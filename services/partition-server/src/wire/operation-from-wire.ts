@@ -1,7 +1,6 @@
 /** An operation as it came over the wire, as @stamp/objects takes it. Refused with `badRequest` when a part that must be there is not. */
-import { FailureError, type Outcome, ok } from "@stamp/base";
+import { type BlobHeaders, FailureError, type Outcome, ok } from "@stamp/base";
 import {
-  type BlobHeaders,
   type BlobPolicy,
   type BlobReference,
   type BlobType,

@@ -85,13 +85,3 @@ export function parseSourceDigests(headers: HttpHeaders): Parsed<SourceDigests> 
   if (md5.value && crc64.value) return rejected("BothCrc64AndMd5HeaderPresent");
   return parsed({ md5: md5.value, crc64: crc64.value });
 }
-
-export interface ShownCopy {
-  readonly copyId: string;
-  readonly source: string;
-  readonly status: string;
-  readonly description: string;
-  readonly copiedBytes: number;
-  readonly totalBytes: number;
-  readonly completedMs?: number | undefined;
-}

@@ -5,20 +5,13 @@
  * the head row, hidden, until another takes its place. What is hidden, deleted or purged is found by nobody; the next write that meets
  * it takes it away.
  */
+import type { BlobHeaders } from "@stamp/base";
 import { checkWriteConditions } from "../../conditions.ts";
 import { type ServiceError, serviceError } from "../../errors.ts";
 import { lastModifiedMs } from "../../etag.ts";
 import type { BlobName, BlobReference } from "../../object-keys.ts";
 import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, type Metadata, stagingKey } from "../../object-keys.ts";
-import {
-  type BlobHeaders,
-  type BlobType,
-  type Body,
-  type Conditions,
-  type CopyState,
-  type NewBlobState,
-  plainState,
-} from "../../operation.ts";
+import { type BlobType, type Body, type Conditions, type CopyState, type NewBlobState, plainState } from "../../operation.ts";
 import {
   answer,
   type Decision,

@@ -1,7 +1,7 @@
 /** The row of a container: between what is stored and what operations speak of. */
+import type { ContainerScope } from "@stamp/base";
 import { etagOf } from "../../etag.ts";
 import type { Metadata } from "../../object-keys.ts";
-import type { ContainerEncryption } from "../../operation.ts";
 import { intact, type PlanContext } from "../../plan.ts";
 import type { Container } from "../../results.ts";
 import { dateTimeOfMs, decodeRow, encodeRow } from "../../rows/row.ts";
@@ -23,7 +23,7 @@ import {
   text,
 } from "./row-values.ts";
 
-export interface ContainerState extends ContainerEncryption {
+export interface ContainerState extends ContainerScope {
   readonly etagSequence: number;
   readonly lastModifiedMs: number;
   readonly metadata: Metadata;

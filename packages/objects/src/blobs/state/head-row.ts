@@ -1,8 +1,8 @@
 /** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
-import { emptyBytes, refused } from "@stamp/base";
+import { type BlobHeaders, emptyBytes, refused } from "@stamp/base";
 import { etagOf } from "../../etag.ts";
 import type { Metadata } from "../../object-keys.ts";
-import type { BlobHeaders, BlobType, CopyState } from "../../operation.ts";
+import type { BlobType, CopyState } from "../../operation.ts";
 import { intact, type PlanContext } from "../../plan.ts";
 import type { Blob } from "../../results.ts";
 import { dateTimeOfMs, encodeRow } from "../../rows/row.ts";
