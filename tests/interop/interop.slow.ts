@@ -1,6 +1,6 @@
 /**
- * The main operations with SDKs of other languages, against a stamp in this process: Python's azure-storage-blob, azure-data-tables and
- * azure-storage-queue, Go's azblob, aztables and azqueue. Each SDK is fetched from its registry into a temporary folder; where the language
+ * The main operations with SDKs of other languages, against a stamp in this process: Python's azure-storage-blob, azure-data-tables,
+ * azure-storage-queue and azure-storage-file-share, Go's azblob, aztables, azqueue and azfile. Each SDK is fetched from its registry into a temporary folder; where the language
  * or its registry is missing, a line says so.
  */
 import assert from "node:assert/strict";
@@ -17,6 +17,7 @@ const pythonSdks = [
   ["azure-storage-blob==12.31.1", "blobs"],
   ["azure-data-tables==12.7.0", "tables"],
   ["azure-storage-queue==12.18.1", "queues"],
+  ["azure-storage-file-share[aio]==12.27.0", "files"],
 ] as const;
 const folder = mkdtempSync(join(tmpdir(), "stamp-interop-"));
 let stamp: Awaited<ReturnType<typeof startStamp>>;
@@ -31,9 +32,9 @@ after(async () => {
 
 /** With what the programs want to know. */
 function withStamp(...command: string[]) {
-  const { blob, queue, table } = stamp.endpoints;
-  const endpoints = { STAMP_BLOB_ENDPOINT: blob, STAMP_QUEUE_ENDPOINT: queue, STAMP_TABLE_ENDPOINT: table };
-  const settings = { ...endpoints, STAMP_ACCOUNT: accountName, STAMP_KEY: accountKey };
+  const { blob, file, queue, table } = stamp.endpoints;
+  const names = { STAMP_BLOB_ENDPOINT: blob, STAMP_QUEUE_ENDPOINT: queue, STAMP_TABLE_ENDPOINT: table, STAMP_FILE_ENDPOINT: file };
+  const settings = { ...names, STAMP_ACCOUNT: accountName, STAMP_KEY: accountKey };
   return run("env", [...Object.entries(settings).map(([name, value]) => `${name}=${value}`), ...command]);
 }
 
@@ -99,13 +100,13 @@ test("Python's clients of Data Lake Storage, on an account with directories", as
   }
 });
 
-test("Go's azblob, aztables and azqueue do their main operations", async (context) => {
+test("Go's azblob, aztables, azqueue and azfile do their main operations", async (context) => {
   const found = await run("go", ["version"]);
   if (found.code !== 0) return context.skip("no Go here");
   cpSync(join(import.meta.dirname, "go"), join(folder, "go"), { recursive: true });
   const fetched = await run("go", ["-C", join(folder, "go"), "build", "-o", "interop", "."]);
   if (fetched.code !== 0) return context.skip(`Go's SDKs can't be fetched or built here: ${fetched.output.trim().split("\n").at(-1)}`);
-  for (const program of ["blobs", "tables", "queues"]) {
+  for (const program of ["blobs", "tables", "queues", "files"]) {
     const { code, output } = await withStamp(join(folder, "go/interop"), program);
     console.log(output.trim());
     assert.equal(code, 0, output);

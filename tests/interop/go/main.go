@@ -1,4 +1,4 @@
-// The main operations of the three services with Go's SDKs: `interop blobs`, `tables` or `queues`. One line per operation; a failure ends it.
+// The main operations of the services with Go's SDKs: `interop blobs`, `tables`, `queues` or `files`. One line per operation; a failure ends it.
 package main
 
 import (
@@ -65,8 +65,8 @@ func expectCode(err error, code string) {
 }
 
 func main() {
-	programs := map[string]func(account, key string){"blobs": blobs, "tables": tables, "queues": queues}
-	must(len(os.Args) == 2 && programs[os.Args[1]] != nil, "interop blobs|tables|queues")
+	programs := map[string]func(account, key string){"blobs": blobs, "tables": tables, "queues": queues, "files": files}
+	must(len(os.Args) == 2 && programs[os.Args[1]] != nil, "interop blobs|tables|queues|files")
 	programs[os.Args[1]](os.Getenv("STAMP_ACCOUNT"), os.Getenv("STAMP_KEY"))
 	fmt.Println("all passed")
 }
