@@ -1,6 +1,7 @@
 /** Certificates of the private authority, as Node's own TLS judges them. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
@@ -25,6 +26,48 @@ test("certificates: the names of this machine and of every host, with accounts b
     assert.ok(hosts.includes(name), name);
   }
   assert.equal(new Set(hosts).size, hosts.length);
+});
+
+test("certificates: over TLS a request of several records is served while the client has not taken the answer before it", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-certs-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const authority = await makeAuthority("test", Date.now());
+  const files = { certificatePath: join(folder, "server.pem"), keyPath: join(folder, "server-key.pem") };
+  const pair = await makeServerCertificate(authority, certificateHosts([]), Date.now());
+  writeFileSync(files.keyPath, pair.key);
+  writeFileSync(files.certificatePath, pair.certificate);
+  const begun = Promise.withResolvers<void>();
+  const listener = await serveHttp(
+    async ({ method, body }) => {
+      if (method === "GET") {
+        begun.resolve();
+        return { status: 200, headers: { "Content-Length": String(8 << 20) }, body: Buffer.alloc(8 << 20, "x") };
+      }
+      const pieces: Uint8Array[] = [];
+      for await (const piece of body) pieces.push(piece);
+      return { status: 201, headers: {}, body: Buffer.concat(pieces) };
+    },
+    { listen: "127.0.0.1:0", tls: files },
+  );
+  t.after(() => listener.close(0));
+  const socket = connect({
+    host: "127.0.0.1",
+    port: Number(listener.address.split(":")[1]),
+    servername: "localhost",
+    ca: authority.certificate,
+  });
+  await once(socket, "secureConnect");
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  await begun.promise;
+  // The client takes nothing, so the answer stays in the server; then all records come in one read.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const bytes = "the bytes".repeat(4_000);
+  socket.write(`PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes.length}\r\nConnection: close\r\n\r\n${bytes}`);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  let received = "";
+  for await (const piece of socket) received += (piece as Buffer).toString("latin1");
+  assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 200", "HTTP/1.1 201"]);
+  assert.ok(received.endsWith(`\r\n\r\n${bytes}`), received.slice(-200));
 });
 
 test("certificates: a door that serves one is trusted under its names and no others; a renewed one is taken while it serves", async (t) => {

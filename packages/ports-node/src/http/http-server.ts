@@ -102,6 +102,9 @@ export class NodeHttpServer {
       this.#endWatch = watchPair(tls, (pair) => this.#renew(server, pair), this.#logger, options.tlsCheckEveryMs);
       // A failed handshake ends that client's connection, and nothing else.
       server.on("tlsClientError", () => {});
+      // Node pauses the parser of a connection that takes no answers, but not TLS, which hands on all records of a read: the parser refuses them
+      // as HPE_PAUSED. With a listener for its data the connection is an ordinary stream, which keeps them while it is paused.
+      server.on("secureConnection", (socket) => socket.on("data", ignore));
       this.#server = server;
     } else this.#server = http.createServer(serverOptions);
     this.#acceptors = new Acceptors(this.#server, limits);
