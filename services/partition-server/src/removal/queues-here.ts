@@ -2,7 +2,7 @@
 import { compareBytes, type Outcome, ok, prefixEnd, present } from "@stamp/base";
 import { decodeKey, queuesPrefix } from "@stamp/objects";
 import type { ServingRange } from "../ranges/holdings.ts";
-import { keysWithin } from "../shipping/range-shipping.ts";
+import { keysWithin } from "../shipping/range-work.ts";
 
 const namesMax = 10;
 

@@ -28,7 +28,7 @@ import { jitteredPause, sleep, Turns, type World } from "@stamp/ports";
 import { type DataExtent, hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
 import { fromWire, type RangeRemoval, type RemovedAccount, toWire } from "@stamp/wire";
 import type { HeldRange, Holdings } from "../ranges/holdings.ts";
-import { estimatedBytes, keysWithin } from "../shipping/range-shipping.ts";
+import { estimatedBytes, keysWithin } from "../shipping/range-work.ts";
 
 export interface RemoverOptions {
   /** How often the removed accounts are looked at, in milliseconds; 0: never. */

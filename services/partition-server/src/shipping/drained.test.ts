@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, rulesWithout } from "@stamp/base";
 import { ofDrained } from "./drained.ts";
-import type { Facts } from "./range-shipping.ts";
+import type { Facts } from "./range-work.ts";
 
 const nowMs = 100_000;
 /** `lastSyncMs` is of a wall clock that was set back by an hour: it is far ahead. */

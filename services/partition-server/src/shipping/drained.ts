@@ -7,7 +7,7 @@
  * monotonic clock of this server: after the wall clock was set back, Last Sync Time is ahead of it and tells nothing about what is on its way.
  */
 import type { Rules } from "@stamp/base";
-import type { Facts } from "./range-shipping.ts";
+import type { Facts } from "./range-work.ts";
 
 /**
  * Returns the facts of a range of a drained account. `drainedMsAgo`: time since the last front-end may have admitted a write of the account, in

@@ -18,7 +18,7 @@ import { jittered, sleep, type World } from "@stamp/ports";
 import { type RangePartition, reportRange } from "@stamp/range-partition";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
 import { noteOf } from "./note.ts";
-import type { RangeWork, ShippingFacts } from "./range-shipping.ts";
+import type { RangeWork, ShippingFacts } from "./range-work.ts";
 
 const backoffStartMs = 100;
 const backoffMaxMs = 5_000;

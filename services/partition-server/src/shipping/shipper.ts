@@ -24,14 +24,8 @@ import { FreshBytes } from "./data/fresh-bytes.ts";
 import { ofDrained } from "./drained.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
-import {
-  type AskedShipping,
-  type Facts,
-  RangeShipping,
-  type RangeWork,
-  type ShippingFacts,
-  type ShippingOptions,
-} from "./range-shipping.ts";
+import { RangeShipping, type ShippingOptions } from "./range-shipping.ts";
+import type { AskedShipping, Facts, RangeWork, ShippingFacts } from "./range-work.ts";
 import { pushSettings } from "./settings-push.ts";
 
 export interface ShipperOptions extends Omit<ShippingOptions, "gates" | "places" | "fresh"> {

@@ -7,7 +7,7 @@ import type { Outcome } from "@stamp/base";
 import { holdsAccount, isShippedTable } from "@stamp/objects";
 import { toWire } from "@stamp/wire";
 import type { HeldRange, Holdings } from "../ranges/holdings.ts";
-import { type AskedShipping, estimatedBytes, type Facts, keysWithin } from "./range-shipping.ts";
+import { type AskedShipping, estimatedBytes, type Facts, keysWithin } from "./range-work.ts";
 import type { Shipper } from "./shipper.ts";
 
 /** `mayAnswer`: refuses for a range whose lease may have ended. */

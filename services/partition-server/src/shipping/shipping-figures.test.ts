@@ -1,7 +1,7 @@
 /** Figures of shipping, as `/metrics` and `stamp health` tell them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ShippingFacts } from "./range-shipping.ts";
+import type { ShippingFacts } from "./range-work.ts";
 import { rowBytesOf, ShippingTotals, shippingFigures } from "./shipping-figures.ts";
 
 const range: ShippingFacts = {
