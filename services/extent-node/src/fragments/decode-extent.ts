@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { concatBytes, type Outcome, ok, refused } from "@stamp/base";
 import { type Kernel, laneUnit } from "@stamp/erasure";
 import { CopyExtentRequestSchema, type DecodeExtentRequest } from "@stamp/wire";
-import { copyExtent } from "../control.ts";
+import { copyExtent } from "../copy-extent.ts";
 import type { Node } from "../node.ts";
 import type { RawSource } from "../repair/copier.ts";
 import { type CodedDescription, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
