@@ -1,8 +1,10 @@
-/** Class of a request for histograms; operations would be too many. */
+/** Counters of a door; histograms have classes of requests, because operations would be too many. */
+import { Histogram } from "@stamp/base";
+import type { Clock } from "@stamp/ports";
 
 export type OperationClass = "read" | "write" | "list" | "other";
 
-export const statusClasses: readonly (string | undefined)[] = [undefined, "1xx", "2xx", "3xx", "4xx", "5xx"];
+const statusClasses: readonly (string | undefined)[] = [undefined, "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 const byName = new Map<string, OperationClass>();
 
@@ -23,4 +25,43 @@ function find(operation: string): OperationClass {
   // Messages are taken by it.
   if (operation === "GetMessages") return "write";
   return /^(Get|Peek)/.test(operation) ? "read" : "write";
+}
+
+export interface DoorCounters {
+  requests: number;
+  inProgress: number;
+  refusedBusy: number;
+  clientErrors: number;
+  serverErrors: number;
+  /** Times from the arrival of a request to the head of its answer, by class of the operation and of the status. */
+  took: Record<string, Record<string, Histogram>>;
+  byOperation: Record<string, number>;
+}
+
+export const noCounts = (): DoorCounters => ({
+  requests: 0,
+  inProgress: 0,
+  refusedBusy: 0,
+  clientErrors: 0,
+  serverErrors: 0,
+  took: {},
+  byOperation: {},
+});
+
+/** Name under which requests count that were no operation. */
+export const unrecognized = "unrecognized";
+
+/** Counts an answer, and returns the histogram that its time goes into. */
+export function countAnswer(counters: DoorCounters, clock: Clock, operation: string | undefined, status: number): Histogram {
+  if (status >= 500) counters.serverErrors++;
+  else if (status >= 400) counters.clientErrors++;
+  const name = operation ?? unrecognized;
+  counters.byOperation[name] = (counters.byOperation[name] ?? 0) + 1;
+  const of = classOf(operation);
+  const ofClass = counters.took[of] ?? {};
+  counters.took[of] = ofClass;
+  const code = statusClasses[Math.floor(status / 100)] ?? "other";
+  const held = ofClass[code] ?? new Histogram(clock);
+  ofClass[code] = held;
+  return held;
 }

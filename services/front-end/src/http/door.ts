@@ -22,7 +22,7 @@ import {
   type Target,
   withoutEmptyValues,
 } from "@stamp/azure-rest";
-import { clientAddress, FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
+import { clientAddress, FailureError, loggedTarget, utf8 } from "@stamp/base";
 import {
   type Cause,
   type HttpHandler,
@@ -46,7 +46,7 @@ import type { CallLimits } from "../routing/router.ts";
 import { CountedBody, noBody, piecesOf } from "./answer-bodies.ts";
 import { authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
-import { classOf, statusClasses } from "./classes.ts";
+import { countAnswer, type DoorCounters, noCounts, unrecognized } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
 import { innerRequest, type OuterRequest } from "./inner-request.ts";
 import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
@@ -57,17 +57,6 @@ import { RequestVersions } from "./versions.ts";
 const clientRequestIdCharactersMax = 1024;
 /** Smaller answers are not counted: the bound on requests in progress is enough for them. */
 const countedAnswerBytesMin = 64 * 1024;
-
-export interface DoorCounters {
-  requests: number;
-  inProgress: number;
-  refusedBusy: number;
-  clientErrors: number;
-  serverErrors: number;
-  /** Times from the arrival of a request to the head of its answer, by class of the operation and of the status. */
-  took: Record<string, Record<string, Histogram>>;
-  byOperation: Record<string, number>;
-}
 
 export interface DoorParts {
   readonly world: World;
@@ -88,15 +77,7 @@ export interface DoorParts {
 }
 
 export class HttpDoor {
-  readonly counters: DoorCounters = {
-    requests: 0,
-    inProgress: 0,
-    refusedBusy: 0,
-    clientErrors: 0,
-    serverErrors: 0,
-    took: {},
-    byOperation: {},
-  };
+  readonly counters: DoorCounters = noCounts();
   readonly #parts: DoorParts;
   readonly #judges: Judges;
   readonly #versions: RequestVersions;
@@ -379,12 +360,9 @@ export class HttpDoor {
     if (clientId !== undefined && clientId.length <= clientRequestIdCharactersMax) common["x-ms-client-request-id"] = clientId;
     const response = answer.ok ? answer.value : this.#errorResponse(request, seen, answer.error, nowMs);
     const { status } = response;
-    if (status >= 500) this.counters.serverErrors++;
-    else if (status >= 400) this.counters.clientErrors++;
     const endMs = clock.monotonicMs();
-    this.#took(seen.operation, status).since(seen.startMs, endMs);
-    const name = seen.operation ?? "unrecognized";
-    this.counters.byOperation[name] = (this.counters.byOperation[name] ?? 0) + 1;
+    countAnswer(this.counters, clock, seen.operation, status).since(seen.startMs, endMs);
+    const name = seen.operation ?? unrecognized;
     const errorCode = answer.ok ? "" : answer.error.code;
     this.#parts.trace.end(request, {
       ...seen,
@@ -420,17 +398,6 @@ export class HttpDoor {
       return body === undefined ? head : { ...head, body, sent };
     }
     return { ...head, body: new CountedBody(body, () => runLeave(seen)), sent };
-  }
-
-  #took(operation: string | undefined, status: number): Histogram {
-    const { took } = this.counters;
-    const of = classOf(operation);
-    const ofClass = took[of] ?? {};
-    took[of] = ofClass;
-    const code = statusClasses[Math.floor(status / 100)] ?? "other";
-    const held = ofClass[code] ?? new Histogram(this.#parts.world.clock);
-    ofClass[code] = held;
-    return held;
   }
 
   #errorResponse(request: HttpRequest, seen: SeenRequest, error: RestError, nowMs: number): HttpResponse {
