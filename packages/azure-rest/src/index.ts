@@ -166,6 +166,7 @@ export {
 export { canonicalPath, checkBlobName, checkContainerName, hasRefusedCharacter, isAccountName } from "./names.ts";
 export {
   dataLakeErrorBody,
+  fileRequestTitle,
   type OtherRequest,
   type OtherService,
   otherRequests,
