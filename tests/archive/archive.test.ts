@@ -1,8 +1,7 @@
 /** `stamp export` and `stamp import` as commands, between stamps that run in this process. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -100,37 +99,6 @@ test("archive: an emulator that runs is imported over its API, and its messages 
   assert.match(again.output, /account devstoreaccount1 is not empty/);
   const itself = await stamp("import", "azurite", source.connectionString, account, ...at(source));
   assert.match(itself.output, /is this stamp itself/);
-});
-
-test("archive: a blob whose name clients would take for another place is left out, and nothing else is written", async () => {
-  const archive = join(folder, "climbing");
-  mkdirSync(archive);
-  const sha256 = (bytes: string): string => createHash("sha256").update(bytes).digest("hex");
-  const blob = (name: string) => ({
-    ...{ kind: "blob", item: 1, container: "box", name, type: "block", length: 4, snapshot: "", version: "", current: true },
-    ...{ headers: {}, metadata: {}, tags: {}, tier: "", sequenceNumber: 0, modifiedOn: "", etag: "" },
-  });
-  const container = (name: string) => ({ kind: "container", name, access: "", metadata: {}, policies: [] });
-  const climbing = ["../other/x", "a/../../other/x", "..\\other\\x", "a\\b", "./x"];
-  const lines = ["box", "other"].map((name): object => container(name));
-  for (const name of [...climbing, "good"])
-    lines.push(blob(name), { kind: "data", at: 0, length: 4, offset: 0, sha256: sha256("evil") }, { kind: "end" });
-  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-  writeFileSync(join(archive, "000001.jsonl"), text);
-  writeFileSync(join(archive, "000001.bin"), "evil");
-  writeFileSync(join(archive, "SHA256SUMS"), `${sha256("evil")}  000001.bin\n${sha256(text)}  000001.jsonl\n`);
-  const options = { history: true, messages: true };
-  const manifest = { format: "stamp-archive", version: 1, complete: true, account, source: "http://x/y", options, counts: {}, parts: 1 };
-  writeFileSync(join(archive, "archive.json"), JSON.stringify(manifest));
-  await using target = await startStamp();
-  const { code, output } = await stamp("import", "archive", archive, ...at(target));
-  assert.equal(code, 1, output);
-  for (const name of climbing) assert.ok(output.includes(`left out: blob ${name} in box: its name has`), output);
-  const found: string[] = [];
-  const { blobs } = clientsOf(target.connectionString);
-  for await (const { name } of blobs.listContainers())
-    for await (const each of blobs.getContainerClient(name).listBlobsFlat()) found.push(`${name}/${each.name}`);
-  assert.deepEqual(found, ["box/good"]);
 });
 
 /** Asks without the SDK, whose parser changes such texts. */

@@ -40,7 +40,7 @@ export { type ControlRequest, control } from "./supervise/control.ts";
 export { detach, detachLocation } from "./supervise/detach.ts";
 export { LogFile } from "./supervise/log-file.ts";
 export type { ProcessEvent } from "./supervise/managed-process.ts";
-export { identityOf, type ProcessIdentity } from "./supervise/process-identity.ts";
+export { identityOf, isAlive, type ProcessIdentity } from "./supervise/process-identity.ts";
 export { type Running, runSupervisor, superviseUntilStopped } from "./supervise/run-supervisor.ts";
 export { Supervisor } from "./supervise/supervisor.ts";
 export { olderKey } from "./topology/addresses.ts";

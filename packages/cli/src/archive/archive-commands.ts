@@ -50,6 +50,7 @@ interface DoorFlags {
 
 interface ImportFlags extends DoorFlags {
   readonly merge?: boolean;
+  readonly state?: string;
   readonly list?: boolean;
   readonly dryRun?: boolean;
 }
@@ -60,8 +61,10 @@ export function addImport(program: Command): void {
   addEmulator(command);
 }
 
-const withMerge = (command: Command): Command =>
-  command.option("--merge", "into an account that is not empty; blobs and entities of the same names are replaced");
+const withMerge = (command: Command, beside: string): Command =>
+  command
+    .option("--merge", "into an account that is not empty; blobs and entities of the same names are replaced")
+    .option("--state <file>", `where a later run finds how far this one came; default: import-….json in ${beside}`);
 
 function addArchive(parent: Command): void {
   const command = parent
@@ -71,7 +74,7 @@ function addArchive(parent: Command): void {
     .argument("[account]", "account of the stamp that runs, or of the connection string; default: the archive's", accountName)
     .option("--list", "print what the archive has, by its containers, tables and queues; asks no stamp")
     .option("--dry-run", "read and verify every byte of the archive; asks no stamp");
-  withDoor(withMerge(command), "where the account is, if not at the stamp that runs: any server of the API").action(
+  withDoor(withMerge(command, "the archive"), "where the account is, if not at the stamp that runs: any server of the API").action(
     async (folder: string, account: string | undefined, options: ImportFlags, command: Command) => {
       const run = await import("./run.ts");
       const source = await run.archiveSource(folder);
@@ -84,7 +87,7 @@ function addArchive(parent: Command): void {
       }
       const { placeOf } = await import("./place.ts");
       const target = await placeOf(command, account ?? manifest.account, options.connectionString);
-      const statePath = join(folder, run.stateName(target));
+      const statePath = options.state ?? join(folder, run.stateName(target));
       const outcome = await run.runImport(source, target, { merge: options.merge === true, statePath });
       await told(options, outcome, `${word(folder)} is in account ${target.account}`);
     },
@@ -102,7 +105,7 @@ function addEmulator(parent: Command): void {
     )
     .argument("[account]", "account of the stamp that runs, or of the connection string; default: the emulator's", accountName)
     .addHelpText("after", "\nExample: stamp import azurite http://127.0.0.1:20000 acme");
-  withDoor(withSource(withMerge(command)), "where the account is, if not at the stamp that runs").action(
+  withDoor(withSource(withMerge(command, "this folder")), "where the account is, if not at the stamp that runs").action(
     async (from: string, account: string | undefined, options: ImportFlags & SourceFlags, command: Command) => {
       const { emulatorAt, placeIn, placeOf } = await import("./place.ts");
       const run = await import("./run.ts");
@@ -114,7 +117,10 @@ function addEmulator(parent: Command): void {
           exitCodes.usage,
         );
       const source = run.accountSource(place, { history: options.history, messages: options.messages === true });
-      const outcome = await run.runImport(source, target, { merge: options.merge === true, statePath: run.stateName(target) });
+      const outcome = await run.runImport(source, target, {
+        merge: options.merge === true,
+        statePath: options.state ?? run.stateName(target),
+      });
       await told(options, outcome, `account ${place.account} of the emulator is in account ${target.account}`);
     },
   );

@@ -68,13 +68,15 @@ export class EntityDoor {
 
   /** Writes entities of one partition, each in the place of one with its keys. */
   async put(table: string, entities: readonly EntityJson[]): Promise<void> {
+    if (entities.some(({ PartitionKey, RowKey }) => !`${PartitionKey}\0${RowKey}`.isWellFormed()))
+      throw new EntityRefused(400, "a key has half of a character, which no URL can carry");
     const [batch, changes] = [`batch_${randomUUID()}`, `changeset_${randomUUID()}`];
     const parts = entities.map((entity) => {
       const [partitionKey, rowKey] = [entity.PartitionKey, entity.RowKey].map((key) =>
         encodeURIComponent(String(key).replaceAll("'", "''")),
       );
       const url = `${this.#place.urls.table}/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`;
-      return `--${changes}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPUT ${url} HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0;\r\n\r\n${JSON.stringify(entity)}\r\n`;
+      return `--${changes}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPUT ${url} HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0;\r\n\r\n${exactText(entity)}\r\n`;
     });
     const body = `--${batch}\r\nContent-Type: multipart/mixed; boundary=${changes}\r\n\r\n${parts.join("")}--${changes}--\r\n--${batch}--\r\n`;
     const headers = { "content-type": `multipart/mixed; boundary=${batch}`, accept: "application/json" };
@@ -99,7 +101,7 @@ export class EntityDoor {
         throw new EntityRefused(answer.status, `${asked.method} ${asked.path.split("?")[0]}: ${answer.status} ${reasonIn(text)}`);
       } catch (error) {
         const again = !(error instanceof EntityRefused) || error.status >= 500 || error.status === 408 || error.status === 429;
-        if (!again || tried >= tries) throw error;
+        if (!again || tried >= tries) throw Object.assign(error as Error, { request: { url: this.#place.urls.table } });
         await new Promise((resolve) => setTimeout(resolve, Math.min(longestDelayMs, firstDelayMs * 2 ** tried)));
       }
     }
@@ -125,6 +127,13 @@ function exact(this: Record<string, unknown>, key: string, value: unknown, conte
   if (typeof value === "number" && /[.eE]/.test(context?.source ?? "") && this[type] === undefined) this[type] = "Edm.Double";
   return value;
 }
+
+/** The types of the language do not have it yet. */
+const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
+
+/** Writes JSON as JSON.stringify does, which makes 0 of -0. */
+export const exactText = (value: unknown): string =>
+  JSON.stringify(value, (_name, each: unknown) => (Object.is(each, -0) ? rawJSON("-0.0") : each));
 
 /** Without what the service makes itself: the time, the ETag and the URL. */
 function withoutMarks(entity: EntityJson): EntityJson {

@@ -53,6 +53,8 @@ export interface BlobItem {
   readonly facts: BlobFacts;
   /** Chunks in the order of their offsets, from `from` on, which is the end of a chunk. May throw BlobChanged or LeftOut. */
   chunks(from?: number): AsyncGenerator<BlobChunk, void, undefined>;
+  /** Throws if bytes that are here already are damaged; absent: the bytes are at a service. */
+  verify?(): Promise<void>;
 }
 
 /** All of one name: snapshots and versions from the oldest on, the blob itself last. */

@@ -85,28 +85,44 @@ export async function runImport(
   return withWords(`${target.urls.blob}`, async () => {
     const options = merge ? "--merge" : "";
     const state = await ImportState.open({ path: statePath, source: source.name, target: target.urls.blob, options });
-    await refuseDirectories(doors);
-    await checkTarget(doors, statePath, state, merge);
-    const counts = { ...state.counts };
-    const told = (what: string, why: string): void => {
-      if (leftOut.length < leftOutShown) leftOut.push(`${what}: ${why}`);
-      else warn(`left out: ${what}: ${why}`);
-    };
-    await state.save(state.from, counts, true);
-    const about = { what: `import into ${target.account}`, afterwards: "The same command goes on where it was." };
-    await withProgress(about, (tell) =>
-      applySteps(
-        { doors, counts, merge, again: state.isBegun, leftOut: told },
-        source.steps(state.from),
-        async ({ item, next, isDurable }) => {
-          await state.save(next, counts, isDurable === true);
-          tell(`${countsText(counts)} (now: ${nameOf(item)})`);
-        },
-      ),
-    );
-    await state.remove();
-    return { counts, leftOut };
+    try {
+      await importAll(source, { doors, statePath, state, merge, leftOut });
+    } finally {
+      await state.close();
+    }
+    return { counts: state.counts, leftOut };
   });
+}
+
+interface BegunImport {
+  readonly doors: AccountDoors;
+  readonly statePath: string;
+  readonly state: ImportState;
+  readonly merge: boolean;
+  readonly leftOut: string[];
+}
+
+async function importAll(source: ImportSource, { doors, statePath, state, merge, leftOut }: BegunImport): Promise<void> {
+  const { counts } = state;
+  await refuseDirectories(doors);
+  await checkTarget(doors, statePath, state, merge);
+  const told = (what: string, why: string): void => {
+    if (leftOut.length < leftOutShown) leftOut.push(`${what}: ${why}`);
+    else warn(`left out: ${what}: ${why}`);
+  };
+  await state.save(state.from, counts, true);
+  const about = { what: `import into ${doors.place.account}`, afterwards: "The same command goes on where it was." };
+  await withProgress(about, (tell) =>
+    applySteps(
+      { doors, counts, merge, again: state.isBegun, makes: (what, isThere) => state.makes(what, isThere), leftOut: told },
+      source.steps(state.from),
+      async ({ item, next, isDurable }) => {
+        await state.save(next, counts, isDurable === true);
+        tell(`${countsText(counts)} (now: ${nameOf(item)})`);
+      },
+    ),
+  );
+  await state.remove();
 }
 
 /** Reads every byte of an archive. */
@@ -173,7 +189,13 @@ export const nameOf = (item: Item): string =>
             ? item.what
             : `${item.kind} ${item.name}`;
 
-/** Turns what is no bug into words. */
+/** An import has two ends, and the error knows which of them it asked. */
+function urlOf(error: unknown): string | undefined {
+  const url = URL.parse((error as { readonly request?: { readonly url?: string } }).request?.url ?? "");
+  return url === null ? undefined : url.origin;
+}
+
+/** Turns what is no bug into words. `where`: the service, if the error does not tell. */
 export async function withWords<T>(where: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -181,8 +203,9 @@ export async function withWords<T>(where: string, work: () => Promise<T>): Promi
     if (error instanceof DamagedArchive || error instanceof ServiceRefused || error instanceof EntityRefused)
       throw new CommandError(error.message);
     const status = statusOf(error);
+    const at = urlOf(error) ?? where;
     if (status !== undefined)
-      throw new CommandError(`${where}: the service answers ${status} ${(error as { code?: string }).code ?? ""}`.trimEnd());
+      throw new CommandError(`${at}: the service answers ${status} ${(error as { code?: string }).code ?? ""}`.trimEnd());
     const code = (error as { code?: unknown }).code;
     // The SDKs and fetch throw errors of their own for a server that does not answer.
     if (
@@ -190,7 +213,7 @@ export async function withWords<T>(where: string, work: () => Promise<T>): Promi
       (error as Error).message === "fetch failed" ||
       (error as Error).name === "TimeoutError"
     )
-      throw new CommandError(`${where} can't be reached: ${inWords(error)}; the same command goes on where it was`);
+      throw new CommandError(`${at} can't be reached: ${inWords(error)}; the same command goes on where it was`);
     throw error;
   }
 }

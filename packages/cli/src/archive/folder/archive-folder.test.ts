@@ -234,6 +234,23 @@ test("archive: a queue's messages are read with the position of the queue, so th
   assert.deepEqual(await read(folder, { part: 1, line: 152 }), ["container"]);
 });
 
+test("archive: a queue that stands twice, as an export that was left writes it, is given once", async (context) => {
+  const folder = folderOf(context);
+  const queue = (name: string): Item => ({ kind: "queue", name, metadata: {}, policies: [] });
+  const messages = (queue: string, text: string): Item => {
+    return { kind: "messages", queue, messages: [{ text, insertedOn: "", expiresOn: "", dequeueCount: 0 }] };
+  };
+  await written(folder, [
+    ...[queue("first"), messages("first", "kept"), queue("jobs"), messages("jobs", "void")],
+    // It was made before the export went on.
+    ...[queue("and"), messages("and", "new"), queue("jobs"), messages("jobs", "void, too")],
+    ...[queue("jobs"), messages("jobs", "whole"), queue("last"), messages("last", "kept")],
+  ]);
+  const expected = ["queue", "messages kept", "queue", "messages new", "queue", "messages whole", "queue", "messages kept"];
+  assert.deepEqual(await read(folder), expected);
+  assert.deepEqual(await read(folder, { part: 1, line: 3 }), expected.slice(2));
+});
+
 /** Replaces the lines of the only part, with the checksum that fits: made up by somebody who knows the format. */
 function forge(folder: string, lines: readonly object[]): void {
   const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");

@@ -16,6 +16,8 @@ const entitiesAtOnce = 1_000;
 /** In characters of their lines. */
 const entityTextAtOnce = 8 * 1024 * 1024;
 const messagesAtOnce = 100;
+/** Most queues that an archive has twice: the export was left in each of them. */
+const voidedMax = 100_000;
 
 type BlobLine = Extract<ArchiveLine, { kind: "blob" }>;
 
@@ -56,11 +58,15 @@ export class ArchiveReader {
 
   async *steps(from: SourcePosition): AsyncGenerator<Step, void, undefined> {
     const lines = new PlacedLines(this.#folder, this.#parts, Number(from.part ?? 1), Number(from.line ?? 1));
+    let voided: ReadonlySet<string> | undefined;
     try {
       for (let at = await lines.peek(); at !== undefined; at = await lines.peek()) {
         const { line } = at;
-        if (line.kind === "queue") yield* queueSteps(lines, line);
-        else if (line.kind === "entity") yield await entityStep(lines, line.table);
+        if (line.kind === "queue") {
+          voided ??= await this.#voided(at);
+          if (voided.has(placeText(at))) await passQueue(lines, line.name);
+          else yield* queueSteps(lines, line);
+        } else if (line.kind === "entity") yield await entityStep(lines, line.table);
         else if (line.kind === "blob") {
           const step = await this.#groupStep(lines);
           if (step !== undefined) yield step;
@@ -74,6 +80,28 @@ export class ArchiveReader {
     } finally {
       await lines.close();
     }
+  }
+
+  /**
+   * Places of the queues that stand once more behind, as an export that was left and goes on writes them. The export repeats only its last queue,
+   * and may find new ones before that: a queue counts as last until a later name comes.
+   */
+  async #voided({ here }: PlacedLine): Promise<ReadonlySet<string>> {
+    const lines = new PlacedLines(this.#folder, this.#parts, Number(here.part), Number(here.line));
+    const found = new Set<string>();
+    let last: { readonly name: string; readonly place: string } | undefined;
+    try {
+      for (let at = await lines.take(); at !== undefined; at = await lines.take()) {
+        if (at.line.kind !== "queue") continue;
+        const { name } = at.line;
+        if (name === last?.name) found.add(last.place);
+        if (found.size > voidedMax) throw new DamagedArchive(`${at.where}: more than ${voidedMax} queues stand twice`);
+        if (last === undefined || name >= last.name) last = { name, place: placeText(at) };
+      }
+    } finally {
+      await lines.close();
+    }
+    return found;
   }
 
   /** Returns undefined for a name that was begun and never ended: it was left out, or follows once more. */
@@ -119,6 +147,9 @@ export class ArchiveReader {
       facts,
       async *chunks(from = 0) {
         for (const chunk of chunks) if (chunk.data.at >= from) yield await read(chunk);
+      },
+      async verify() {
+        for (const chunk of chunks) await read(chunk);
       },
     };
   }
@@ -169,6 +200,13 @@ async function entityStep(lines: PlacedLines, table: string): Promise<Step> {
     next = at.behind;
   }
   return { item: { kind: "entities", table, entities }, next };
+}
+
+const placeText = ({ here }: PlacedLine): string => `${here.part} ${here.line}`;
+
+async function passQueue(lines: PlacedLines, name: string): Promise<void> {
+  await lines.take();
+  for (let at = await lines.peek(); at?.line.kind === "message" && at.line.queue === name; at = await lines.peek()) await lines.take();
 }
 
 /** Until its last message is taken, a later run begins with the queue again: messages have an order, and none may be there twice. */

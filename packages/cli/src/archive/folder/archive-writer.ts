@@ -9,6 +9,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
+import { exactText } from "../entity-door.ts";
 import { type BlobChunk, type ItemCounts, noCounts, type SourcePosition } from "../items.ts";
 import {
   bytesName,
@@ -103,7 +104,7 @@ export class ArchiveWriter {
 
   async line(line: ArchiveLine): Promise<void> {
     const part = await this.#begun();
-    part.waiting += `${JSON.stringify(line)}\n`;
+    part.waiting += `${line.kind === "entity" ? exactText(line) : JSON.stringify(line)}\n`;
     if (part.waiting.length > waitingMax) await writeLines(part);
   }
 

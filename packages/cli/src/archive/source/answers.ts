@@ -16,6 +16,9 @@ const refusals = [400, 409, 412, 413];
 /** Codes of Node: no header can carry the text. */
 const uncarried = ["ERR_INVALID_CHAR", "ERR_INVALID_HTTP_TOKEN"];
 
+/** Says why a text with a lone surrogate is not put: UTF-8 has no bytes for it. */
+export const halfCharacter = "a text of it has half of a character, which UTF-8 has not";
+
 /** Why the service, or HTTP, does not take a thing; undefined for failures that have nothing to do with the thing. */
 export function refusalOf(error: unknown): string | undefined {
   const {
@@ -23,6 +26,7 @@ export function refusalOf(error: unknown): string | undefined {
     status = statusCode,
     code = "",
   } = error as { readonly statusCode?: number; readonly status?: number; readonly code?: string };
+  if (error instanceof URIError) return halfCharacter;
   if (uncarried.includes(code)) return "no header of HTTP can carry a text of it";
   if (status === undefined || !refusals.includes(status) || /BeingDeleted|Disabled/.test(code)) return undefined;
   return code === "" && error instanceof EntityRefused ? error.message : `the service answers ${status} ${code}`.trimEnd();

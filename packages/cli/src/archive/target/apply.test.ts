@@ -10,7 +10,8 @@ function target(put: (table: string, entities: readonly EntityJson[]) => Promise
   const told: string[] = [];
   const doors = { entities: { put } } as unknown as ImportTarget["doors"];
   const leftOut = (what: string, why: string): void => void told.push(`${what}: ${why}`);
-  return { told, target: { doors, counts: noCounts(), merge: false, again: false, leftOut } satisfies ImportTarget };
+  const makes = async (): Promise<boolean> => true;
+  return { told, target: { doors, counts: noCounts(), merge: false, again: false, makes, leftOut } satisfies ImportTarget };
 }
 
 const entity = (RowKey: string): EntityJson => ({ PartitionKey: "p", RowKey });

@@ -1,13 +1,15 @@
 /**
  * Puts blobs with their history: the oldest first, so that the account makes snapshots and versions in the same order, at times of its own.
  *
- * Invariant: what a blob is made of is sent with the content, in one request: an account with versions makes one version of it.
+ * Invariants:
+ * - What a blob is made of is sent with the content, in one request: an account with versions makes one version of it.
+ * - Nothing of a name is put before all of its bytes that can be verified are, unless the service takes them at once or not at all.
  */
 import { createHash } from "node:crypto";
 import type { BlobClient, BlobHTTPHeaders, ContainerClient } from "@azure/storage-blob";
 import { inOrder } from "../in-order.ts";
 import { type BlobChunk, type BlobFacts, type BlobGroup, type BlobItem, LeftOut } from "../items.ts";
-import { statusOf } from "../source/answers.ts";
+import { refusalOf, statusOf } from "../source/answers.ts";
 import { checkName, chunkBytes } from "../source/blobs.ts";
 import type { ImportTarget } from "./target.ts";
 
@@ -27,6 +29,7 @@ export async function putGroup(target: ImportTarget, { container, name, blobs }:
   if (target.merge && !current && (await client.exists()))
     throw new LeftOut("it is deleted in the source, and with --merge what the account has of this name stays");
   const hasHistory = blobs.length > 1 || !current;
+  for (const { facts, verify } of blobs) if (hasHistory || facts.type !== "block") await verify?.();
   if (hasHistory && !target.merge && (target.again || again)) await removeAll(folder, name);
   const put: BlobFacts[] = [];
   let bytes = 0;
@@ -35,6 +38,7 @@ export async function putGroup(target: ImportTarget, { container, name, blobs }:
     const isVersion = !facts.current && facts.snapshot === "";
     if (isVersion && keepsVersions === false) continue;
     const sent = await sendContent(client, facts, chunks, target.again || again);
+    if (facts.type !== "block" && facts.tier !== "") await setTier(target, client, facts);
     if (isVersion && !sent.isVersion) {
       keepsVersions = false;
       target.leftOut(
@@ -50,6 +54,17 @@ export async function putGroup(target: ImportTarget, { container, name, blobs }:
   // It was deleted, and its versions are left.
   if (!current) await client.delete({ deleteSnapshots: "include" });
   return { put, bytes };
+}
+
+/** Accounts of some kinds only take a tier for a page blob. */
+async function setTier(target: ImportTarget, client: BlobClient, { container, name, tier }: BlobFacts): Promise<void> {
+  try {
+    await client.setAccessTier(tier);
+  } catch (error) {
+    const why = refusalOf(error);
+    if (why === undefined) throw error;
+    target.leftOut(`tier ${tier} of blob ${name} in ${container}`, why);
+  }
 }
 
 /** Removes what an earlier run has put, so that no version or snapshot is there twice. */

@@ -1,7 +1,7 @@
 /** Puts containers, tables, queues and their messages, and settings of the services. */
 import type { SignedIdentifier } from "@azure/storage-blob";
 import { type Item, LeftOut, type StoredMessage, type StoredPolicy, type StoredService } from "../items.ts";
-import { refusalOf, statusOf } from "../source/answers.ts";
+import { halfCharacter, refusalOf, statusOf } from "../source/answers.ts";
 import type { ImportTarget } from "./target.ts";
 
 type OfKind<Kind extends Item["kind"]> = Extract<Item, { kind: Kind }>;
@@ -24,8 +24,8 @@ const identifiers = (policies: readonly StoredPolicy[]): SignedIdentifier[] =>
 
 export async function putContainer(target: ImportTarget, { name, access, metadata, policies }: OfKind<"container">): Promise<void> {
   const client = target.doors.blobs.getContainerClient(name);
-  const made = await client.createIfNotExists({ metadata: { ...metadata } });
-  if (!made.succeeded && target.merge) return;
+  if (target.merge && !(await target.makes(`container ${name}`, () => client.exists()))) return;
+  await client.createIfNotExists({ metadata: { ...metadata } });
   const level = access === "blob" || access === "container" ? access : undefined;
   try {
     if (level !== undefined || policies.length > 0) await client.setAccessPolicy(level, identifiers(policies));
@@ -36,16 +36,16 @@ export async function putContainer(target: ImportTarget, { name, access, metadat
   }
 }
 
-export async function putTable({ doors, merge }: ImportTarget, { name, policies }: OfKind<"table">): Promise<void> {
+export async function putTable({ doors, merge, makes }: ImportTarget, { name, policies }: OfKind<"table">): Promise<void> {
   const client = doors.table(name);
-  const isThere =
-    merge &&
-    (await client.getAccessPolicy().then(
+  const isThere = (): Promise<boolean> =>
+    client.getAccessPolicy().then(
       () => true,
       () => false,
-    ));
+    );
+  if (merge && !(await makes(`table ${name}`, isThere))) return;
   await client.createTable();
-  if (isThere || policies.length === 0) return;
+  if (policies.length === 0) return;
   const stored = policies.map(({ id, permissions, startsOn, expiresOn }) => {
     const [start, expiry] = [dateOf(startsOn), dateOf(expiresOn)];
     return {
@@ -56,10 +56,10 @@ export async function putTable({ doors, merge }: ImportTarget, { name, policies 
   await client.setAccessPolicy(stored);
 }
 
-export async function putQueue({ doors, merge, again }: ImportTarget, { name, metadata, policies }: OfKind<"queue">): Promise<void> {
+export async function putQueue({ doors, merge, again, makes }: ImportTarget, { name, metadata, policies }: OfKind<"queue">): Promise<void> {
   const client = doors.queues.getQueueClient(name);
+  if (merge && !(await makes(`queue ${name}`, () => client.exists()))) return;
   const made = await client.createIfNotExists({ metadata: { ...metadata } });
-  if (!made.succeeded && merge) return;
   if (policies.length > 0) await client.setAccessPolicy(identifiers(policies));
   // The queue comes once more with its messages if the export was interrupted, or an earlier run of the import.
   if (!made.succeeded || again) await client.clearMessages();
@@ -77,6 +77,10 @@ export async function putMessages(target: ImportTarget, queue: string, messages:
     const seconds = isForEver ? -1 : Math.ceil((expires.getTime() - Date.now()) / 1_000);
     if (!isForEver && seconds < 1) {
       expired++;
+      continue;
+    }
+    if (!text.isWellFormed()) {
+      target.leftOut(`a message of queue ${queue}`, halfCharacter);
       continue;
     }
     try {

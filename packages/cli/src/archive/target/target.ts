@@ -9,6 +9,8 @@ export interface ImportTarget {
   readonly merge: boolean;
   /** True: an earlier run may have put something of what comes. */
   readonly again: boolean;
+  /** Returns true if this import makes the container, table or queue, or an earlier run of it had begun to: then the rest of it is the import's, too. */
+  readonly makes: (what: string, isThere: () => Promise<boolean>) => Promise<boolean>;
   /** Told for what the account can't take. */
   readonly leftOut: (what: string, why: string, chosen?: boolean) => void;
 }
