@@ -10,7 +10,7 @@ const usage = `usage: ./stamp release --dry-run [--out FOLDER] [--without-image]
        ./stamp release --version X.Y.Z
   --dry-run        makes the files of release ${release} in FOLDER (default: .tools/release/${release}), and prints their checksums:
                    packages for npm, chart, image (with a Docker engine), bill of materials, licences, notes. The same sources
-                   give the same bytes, but for the image. Nothing is published: RELEASING.md says who does that, and how.
+                   give the same bytes, on the same base image. Nothing is published: RELEASING.md says who does that, and how.
   --without-image  leaves out the image
   --version        writes another version into every file that has it, and makes nothing`;
 

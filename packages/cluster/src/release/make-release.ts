@@ -1,5 +1,5 @@
 /**
- * Makes the files of a release in a folder. The same sources give the same bytes, but for the image, whose layers have times.
+ * Makes the files of a release in a folder. The same sources, on the same base image, give the same bytes.
  *
  *   stamp-storage-VERSION.tgz, stamp-testcontainers-VERSION.tgz   packages for npm
  *   stamp-chart-VERSION.tgz                                        the Helm chart
@@ -10,7 +10,17 @@
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -18,6 +28,7 @@ import { release } from "@stamp/base";
 import { makePackage } from "../package/make-package.ts";
 import { packAll } from "../package/pack.ts";
 import { chartArchive } from "./chart.ts";
+import { timelessImage } from "./image.ts";
 import { notesOf } from "./notes.ts";
 import { sbomOf } from "./sbom.ts";
 import { versionsIn } from "./version.ts";
@@ -68,11 +79,15 @@ async function saveImage(root: string, path: string, tell: (line: string) => voi
     tell("no image: no Docker engine answers");
     return;
   }
-  const { stdout: commit } = await run("git", ["rev-parse", "HEAD"], { cwd: root }).catch(() => ({ stdout: "" }));
+  const { stdout: told } = await run("git", ["log", "-1", "--format=%H %ct"], { cwd: root }).catch(() => ({ stdout: "" }));
+  const [commit = "", seconds = "0"] = told.trim().split(" ");
   const tag = `stamp:${release}`;
   // The compose files take the same variable: behind a proxy with an authority of its own.
   const authority = process.env.STAMP_BUILD_CA ?? "";
   const secret = authority !== "" && existsSync(authority) ? ["--secret", `id=ca,src=${authority}`] : [];
-  await run("docker", ["build", "-q", "-t", tag, "--build-arg", `REVISION=${commit.trim()}`, ...secret, "."], { cwd: root });
+  await run("docker", ["build", "-q", "-t", tag, "--build-arg", `REVISION=${commit}`, ...secret, "."], { cwd: root });
   await run("docker", ["save", "-o", path, tag]);
+  const pieces = timelessImage(readFileSync(path), Number(seconds));
+  writeFileSync(path, "");
+  for (const piece of pieces) appendFileSync(path, piece);
 }
