@@ -85,7 +85,7 @@ async function saveImage(root: string, path: string, tell: (line: string) => voi
   // The compose files take the same variable: behind a proxy with an authority of its own.
   const authority = process.env.STAMP_BUILD_CA ?? "";
   const secret = authority !== "" && existsSync(authority) ? ["--secret", `id=ca,src=${authority}`] : [];
-  await run("docker", ["build", "-q", "-t", tag, "--build-arg", `REVISION=${commit}`, ...secret, "."], { cwd: root });
+  await run("docker", ["build", "-q", "--no-cache", "-t", tag, "--build-arg", `REVISION=${commit}`, ...secret, "."], { cwd: root });
   await run("docker", ["save", "-o", path, tag]);
   const pieces = timelessImage(readFileSync(path), Number(seconds));
   writeFileSync(path, "");
