@@ -274,12 +274,13 @@ export const geoRows: readonly FaultRow[] = [
     rules: [
       {
         name: "restoredLogsMayLack",
-        unnoticed:
-          "no run with ranges puts a metadata store back that lacks an extent inside a log; the test does, and the range is not loaded without the rule",
+        workload: "restores",
+        why: "an extent inside a log is lost at a restore, and its range is never loaded again",
       },
       {
         name: "knownCheckpointsCount",
-        unnoticed: "no run with ranges puts a metadata store back; the test does, and the range is not loaded without the rule",
+        workload: "restores",
+        why: "a checkpoint was written to an extent that is lost at a restore, and its range is never loaded again",
       },
     ],
     tests: [

@@ -1,6 +1,6 @@
 /**
  * The lock services lose the metadata, and an older copy is restored on a stamp of six extent nodes while owners write to streams. The first
- * term takes back the extents that began after the copy. Three scenes, by seed:
+ * term takes back the extents that began after the copy. Each fourth seed has ranges (ranges.ts); else three scenes, by seed:
  *   - plain: owners write and truncate; the managers may die while extents are taken back;
  *   - deleted: a stream is deleted and made anew before the copy, and a disk that still has a replica of it comes back;
  *   - histories: all nodes of the newest extent are away at the first restore, the stream goes on without it, and a second restore begins from
@@ -20,8 +20,11 @@ import { RawOwner } from "../raw-owner.ts";
 import type { Tally } from "../run/workload.ts";
 import { by, fromAny, owners } from "../streams.ts";
 import { ListJudge } from "./list-judge.ts";
+import { rangesScene } from "./ranges.ts";
 import { copyOfNow, restoreCopy } from "./restored-metadata.ts";
 
+/** Each seed that is a multiple of this has the scene of ranges. */
+const rangesEvery = 4;
 const streams = ["one", "second"];
 const remade = "remade";
 const extentNodes = 6;
@@ -34,6 +37,7 @@ const recordBytesMax = 1_500;
 const readTimeoutMs = 1_000;
 
 export async function restoreWorkload(sim: Simulation, tally: Tally): Promise<void> {
+  if (sim.seed % rangesEvery === 0) return rangesScene(sim, tally);
   const cluster = simulatedStreamLayer(sim, { extentNodes, streamManager: { deletionGraceMs: 1_500 } });
   await sim.until(() => cluster.ready(), readyWithinMs, "the stream layer is ready");
   await new Run(sim, tally, cluster).run();
