@@ -15,9 +15,12 @@ const names: Partial<Record<ErrorCode, ErrorCode>> = {
   LeaseNotPresentWithContainerOperation: "LeaseNotPresentWithShareOperation",
 };
 
+const refusedByHandle = "The handle was not opened for this, the range is empty, or there are too many handles or locks.";
+
 /** Returns the error under the name that this service has for it. Other errors stay as they are. */
 export function fileError(error: RestError): RestError {
   if (error.code === "DirectoryNotEmpty") return restError(error.code, {}, { message: "The specified directory is not empty." });
+  if (error.code === "InvalidOperation") return restError(error.code, error.details, { message: refusedByHandle });
   const code = names[error.code];
   return code === undefined ? error : restError(code, error.details, { headers: error.headers });
 }

@@ -81,4 +81,5 @@ test("files: errors have the names that this service gives them", () => {
     ["InvalidRange", 416],
   );
   assert.equal(fileError(rejected("ServerBusy").error).code, "ServerBusy");
+  assert.match(fileError(rejected("InvalidOperation").error).message, /^The handle was not opened for this/);
 });

@@ -166,18 +166,12 @@ async function stepped(
   for (let attempt = 1; ; attempt++) {
     const done = await handles.step(name, step, limits);
     if (!done.ok) return { ok: false, error: restErrorOf(done.failure) };
-    if ("code" in done.value) return { ok: false, error: serviceError(done.value.code) };
+    if ("code" in done.value) return { ok: false, error: restErrorOfService(done.value.code, "", {}) };
     const { refused } = done.value.answer;
     if (refused === "") return parsed(done.value.answer);
     const isLast = attempt === opensMax || !isHandleRefusal(refused);
-    if (isLast || !(await handles.settle(name, limits))) return { ok: false, error: serviceError(refused) };
+    if (isLast || !(await handles.settle(name, limits))) return { ok: false, error: restErrorOfService(refused, "", {}) };
   }
-}
-
-function serviceError(code: string) {
-  const message =
-    code === "InvalidOperation" ? "The handle was not opened for this, the range is empty, or there are too many handles or locks." : "";
-  return restErrorOfService(code, message, {});
 }
 
 async function fileAt(
