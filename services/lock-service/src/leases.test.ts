@@ -1,8 +1,9 @@
 /** Leases: terms, holders that come back, other processes of one name, and restarts of the lock service. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { ok, unwrap } from "@stamp/base";
 import { MetadataClient } from "@stamp/metadata-store";
+import { leasesMax, lockServiceHandlers, type OpenStore } from "./server.ts";
 import { type Folder, grant, keeperOf, lockOf, restartLock, simOf } from "./testing/lock-world.ts";
 
 test("lease keeper: a lock service that is back within two thirds of a term, killed at any moment between two renewals, costs no lease", async () => {
@@ -254,4 +255,22 @@ test("leases: without refusalDurable a restart renews what was refused; without 
     await other.sleep(1_100);
     assert.ok((await lockOf(other).renewLease({ name: "ps/x", leaseEpoch: epoch }, { timeoutMs: 500 })).ok);
   });
+});
+
+test("leases: with half of the room taken, a gateway of a new name gets none and the stamp's own processes still do", async () => {
+  const half = leasesMax / 2;
+  const acquired = async (size: number, name: string, epoch = 0): Promise<string> => {
+    const leases = { size, epochOf: () => epoch, acquire: () => undefined };
+    const turn = { leases, nowMs: () => 0, decided: () => ok({ epoch: 1, termMs: 1 }) };
+    const committer = { submit: async (_deadlineMs: number, work: (current: unknown, store: unknown) => unknown) => work(turn, {}) };
+    const handlers = lockServiceHandlers(() => ok({ stampId: "s", committer } as unknown as OpenStore));
+    const request = { name, holder: "x", identity: "x", instance: "x", address: "", stampId: "", termMs: 1, incarnation: 1n, above: 0n };
+    const answer = await handlers.acquireLease(request as never, { deadlineMs: 1 } as never);
+    return answer.ok ? "granted" : answer.failure.code;
+  };
+  assert.equal(await acquired(half - 1, "files/new"), "granted");
+  assert.equal(await acquired(half, "files/new"), "resourceExhausted");
+  assert.equal(await acquired(half, "files/known", 3), "granted");
+  assert.equal(await acquired(half, "ps/new"), "granted");
+  assert.equal(await acquired(leasesMax, "ps/new"), "resourceExhausted");
 });

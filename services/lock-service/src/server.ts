@@ -15,6 +15,10 @@ import type { StoredLevel } from "./store/stored-level.ts";
 
 export const leaseNameMax = 512;
 export const leasesMax = 100_000;
+/** Prefix of the leases of gateways, which clients name as they like. */
+const sessionPrefix = "files/";
+/** Leases from which on a gateway with a new name gets none, so that the stamp's own processes always get theirs. */
+const sessionsMax = leasesMax / 2;
 const keysPerGetMax = 1_000;
 const pageKeysMax = 1_000;
 const changesBytesMax = 4 << 20;
@@ -68,8 +72,10 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
         if (name === "" || holder === "" || name.length > leaseNameMax || holder.length > leaseNameMax || address.length > leaseNameMax) {
           return refused("invalidArgument", "badRequest", `a lease needs a name and a holder of at most ${leaseNameMax} characters`);
         }
-        if (current.leases.size >= leasesMax && current.leases.epochOf(name) === 0) {
-          return refused("resourceExhausted", "overloaded", `there are ${leasesMax} leases already`);
+        const most = name.startsWith(sessionPrefix) ? sessionsMax : leasesMax;
+        if (current.leases.size >= most && current.leases.epochOf(name) === 0) {
+          const advice = most === sessionsMax ? ": give a gateway the same name at each start" : "";
+          return refused("resourceExhausted", "overloaded", `there are ${most} leases already${advice}`);
         }
         if (identity.length > leaseNameMax || instance.length > leaseNameMax) {
           return refused("invalidArgument", "badRequest", `identity and instance have at most ${leaseNameMax} characters`);
