@@ -77,7 +77,7 @@ test("files: names keep their case and are found in any, and a directory is remo
   assert.equal(await refusal(client.getDirectoryClient("absent").createFile("f", 0)), "404 ParentNotFound");
   assert.equal(await refusal(root.createFile("DOCS", 0)), "409 ResourceAlreadyExists");
   // A HEAD has no body, and this SDK reads codes there.
-  assert.equal(await refusal(root.getFileClient("Docs").getProperties()), "409 ");
+  assert.equal(await refusal(root.getFileClient("Docs").getProperties()), "404 ");
   assert.equal(await refusal(root.getFileClient("none").getProperties()), "404 ");
   await client.getDirectoryClient("docs").deleteFile("ÜBER.txt");
   await client.deleteDirectory("docs");
@@ -283,6 +283,16 @@ test("files: files and directories are renamed at once, with what is below, and 
   }
 });
 
+test("files: a directory is no file and a file no directory: 404 to who looks, and no copy replaces a directory", async () => {
+  const { rootDirectoryClient: root } = await share();
+  await root.getDirectoryClient("d").create();
+  await root.getFileClient("f").create(1);
+  assert.equal(await refusal(root.getFileClient("d").download()), "404 ResourceNotFound");
+  assert.equal(await refusal(root.getDirectoryClient("f").getProperties()), "404 ResourceNotFound");
+  assert.equal(await root.getFileClient("d").exists(), false);
+  assert.equal(await refusal(root.getFileClient("d").startCopyFromURL(root.getFileClient("f").url)), "409 ResourceTypeMismatch");
+});
+
 test("files: a file is copied with its ranges, properties and metadata, and its ranges are taken from a URL", async () => {
   const client = await share();
   const root = client.rootDirectoryClient;
@@ -303,6 +313,19 @@ test("files: a file is copied with its ranges, properties and metadata, and its 
   ]);
   assert.equal(await read(client, "copy", length - 4, 4), "\0end");
   assert.equal(await refusal(copy.abortCopyFromURL(copyId ?? "")), "409 NoPendingCopyOperation");
+  // What rclone says of its copies.
+  const ofSource = { fileAttributes: "source", fileCreationTime: "source", fileLastWriteTime: "source", fileChangeTime: "source" };
+  const copyFileSmbInfo = { ...ofSource, filePermissionCopyMode: "source", ignoreReadOnly: true, setArchiveAttribute: true } as const;
+  const fileAttributes = FileSystemAttributes.parse("Hidden");
+  await source.setProperties({ fileAttributes, creationTime: new Date(1e12), lastWriteTime: new Date(2e12), changeTime: new Date(15e11) });
+  await copy.startCopyFromURL(source.url, { copyFileSmbInfo });
+  const smb = await copy.getProperties();
+  assert.equal(smb.fileAttributes, "Hidden | Archive");
+  assert.deepEqual([smb.fileCreatedOn, smb.fileLastWriteOn, smb.fileChangeOn], [new Date(1e12), new Date(2e12), new Date(15e11)]);
+  assert.equal(
+    await refusal(copy.startCopyFromURL(source.url, { copyFileSmbInfo: { filePermissionCopyMode: "override" } })),
+    "400 MissingRequiredHeader",
+  );
   const other = root.getFileClient("other");
   await other.create(10);
   assert.match(await refusal(other.uploadRangeFromURL(source.url, 0, 1, 5)), /^(401|403|404) CannotVerifyCopySource/);

@@ -54,6 +54,8 @@ test("files: a copy or a rename replaces no read-only file, and no leased one wi
   const kept = fileOf(share, "kept");
   await kept.create(1, { fileAttributes: FileSystemAttributes.parse("ReadOnly") });
   assert.equal(await refusal(kept.startCopyFromURL(fileOf(share, "u").url)), "409 ReadOnlyAttribute");
+  await kept.startCopyFromURL(fileOf(share, "u").url, { copyFileSmbInfo: { ignoreReadOnly: true } });
+  assert.equal(await contentOf(share, "kept"), "content of u");
   const leased = fileOf(share, "leased");
   await leased.uploadData(Buffer.from("mine"));
   const { leaseId = "" } = await leased.getShareLeaseClient().acquireLease();

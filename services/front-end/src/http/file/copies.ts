@@ -9,6 +9,7 @@ import {
   etagAndTime,
   notImplemented,
   type Parsed,
+  parseBoolean,
   parseCopySource,
   parsed,
   parseFileResource,
@@ -35,7 +36,7 @@ import { type Answer, respond } from "../exchange.ts";
 import { putBytes, writtenHeaders } from "./data.ts";
 import { makeOrReplace } from "./entries.ts";
 import { belowRoot, type FileExchange, headOf, leaseOf, shareRow } from "./exchange.ts";
-import { changedEntries, copiedEntries, isReadOnly } from "./smb.ts";
+import { copyEntries, isReadOnly } from "./smb.ts";
 
 /** A copy that is done within this time is answered as done. */
 const answersWithinMs = 2_000;
@@ -79,22 +80,22 @@ async function sourceOf(exchange: FileExchange, byKey: boolean): Promise<Parsed<
 const unverified = (message: string, status: number): ReturnType<typeof rejected> =>
   rejected("CannotVerifyCopySource", {}, { message, status });
 
-const withCopies = ["x-ms-file-copy-ignore-readonly", "x-ms-file-copy-set-archive", "x-ms-file-permission-copy-mode"] as const;
-
 export async function copyFile(exchange: FileExchange): Promise<Answer> {
   const { headers, objects, request } = exchange;
-  const feature = withCopies.find((name) => headers[name] !== undefined && headers[name] !== "false");
-  if (feature !== undefined && headers[feature] !== "override") return notImplemented(`${feature} of Copy File`);
-  const asked = allParsed({ lease: leaseOf(exchange), metadata: parseMetadata(headers, request.rawHeaders) });
+  const asked = allParsed({
+    lease: leaseOf(exchange),
+    metadata: parseMetadata(headers, request.rawHeaders),
+    overReadOnly: parseBoolean(headers, "x-ms-file-copy-ignore-readonly"),
+  });
   if (!asked.ok) return asked;
   const row = await shareRow(exchange);
   if (!row.ok) return row;
   const source = await sourceOf(exchange, true);
   if (!source.ok) return source;
   if (objects.copies.isFull) return rejected("ServerBusy", {}, { message: "Too many copies wait in this front-end." });
-  const entries = await changedEntries(exchange, row.value, false);
-  if (!entries.ok) return entries;
   const { blob, name: from } = source.value;
+  const entries = await copyEntries(exchange, row.value, blob, from.container === row.value.name);
+  if (!entries.ok) return entries;
   const readable = await objects.execute(
     { case: "readParts", value: { name: from, conditions: {}, first: 0n } },
     "copyParts",
@@ -105,14 +106,14 @@ export async function copyFile(exchange: FileExchange): Promise<Answer> {
   const given = Object.keys(asked.value.metadata).length > 0;
   const metadata = {
     ...(given ? asked.value.metadata : clientEntriesOf(blob.metadata)),
-    ...copiedEntries(blob, from.container === row.value.name),
     ...entries.value,
   };
-  const to = await destinationOf(exchange, row.value, metadata, asked.value.lease.leaseId);
+  const { lease, overReadOnly } = asked.value;
+  const to = await destinationOf(exchange, row.value, metadata, { leaseId: lease.leaseId, overReadOnly });
   if (!to.ok) return to;
   // The copy would begin by removing what it reads.
   if (isSameBlob(to.value, from)) return rejected("InvalidInput", { Reason: "A file can't be copied onto itself." });
-  return startCopy(exchange, to.value, source.value, { metadata, leaseId: asked.value.lease.leaseId });
+  return startCopy(exchange, to.value, source.value, { metadata, leaseId: lease.leaseId });
 }
 
 /** The file that the path names: made if it is not there, so that the copy has a name. */
@@ -120,7 +121,7 @@ async function destinationOf(
   exchange: FileExchange,
   row: Container,
   metadata: Record<string, string>,
-  leaseId: string | undefined,
+  { leaseId, overReadOnly }: { readonly leaseId: string | undefined; readonly overReadOnly: boolean },
 ): Promise<Parsed<LocatedBlob>> {
   if (exchange.resource.path.length === 0) return rejected("ResourceTypeMismatch");
   const tree = { account: exchange.target.account, filesystem: row.name, incarnation: fromWire(row.incarnation) };
@@ -130,11 +131,12 @@ async function destinationOf(
       const made = await makeOrReplace(exchange, row, "file", { headers: undefined, metadata, lengthBytes: 0 }, leaseId);
       if (made !== "again" && !made.ok) return made;
     }
+    if (there.ok && there.value.at(-1)?.held.kind !== "file") return rejected("ResourceTypeMismatch");
     const found = await belowRoot(exchange, "file");
     if (found.ok) {
       const head = there.ok ? await headOf(exchange, found.value.name) : undefined;
       if (head !== undefined && !exchange.access.may("w")) return rejected("AuthorizationPermissionMismatch");
-      if (head?.ok && isReadOnly(head.value)) return rejected("ReadOnlyAttribute");
+      if (head?.ok && isReadOnly(head.value) && !overReadOnly) return rejected("ReadOnlyAttribute");
       return parsed(found.value.name);
     }
     if (found.error.code !== "ResourceNotFound") return found;

@@ -55,7 +55,8 @@ export async function entryOf(
     return rejected((await hasParent(exchange, tree)) ? "ResourceNotFound" : "ParentNotFound");
   }
   const held = found.value.at(-1)?.held as HeldEntry;
-  if (held.kind !== kind) return rejected("ResourceTypeMismatch");
+  // Clients that look whether a path is a file or a directory take another error for a failure.
+  if (held.kind !== kind) return rejected("ResourceNotFound");
   return parsed({ row: row.value, held, name: locatedOf(exchange, row.value, held.id), parentId: found.value.at(-2)?.held.id });
 }
 

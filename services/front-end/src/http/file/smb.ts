@@ -2,7 +2,20 @@
  * Properties that SMB gives a file or directory, as entries of its metadata that no client can name (`doorEntriesOf`). Each write sets the
  * entries that it changes in the same commit as its content. Times are texts with 100 ns, as the service shows them.
  */
-import { formatIso, type Parsed, parsed, parseSmbProperties, type ResponseHeaders, type SmbProperties, timeNow } from "@stamp/azure-rest";
+import {
+  allParsed,
+  badHeader,
+  formatIso,
+  notImplemented,
+  type Parsed,
+  parseBoolean,
+  parsed,
+  parseSmbProperties,
+  type ResponseHeaders,
+  rejected,
+  type SmbProperties,
+  timeNow,
+} from "@stamp/azure-rest";
 import { doorEntriesOf } from "@stamp/objects";
 import type { Blob, Container } from "@stamp/wire";
 import type { FileExchange } from "./exchange.ts";
@@ -63,11 +76,38 @@ export function contentEntries(exchange: Pick<FileExchange, "objects" | "headers
   return keeps ? { [changed]: now } : { [written]: now, [changed]: now };
 }
 
-/** Entries that a copy takes over. Keys of permissions are those of one share. */
-export function copiedEntries({ metadata }: Blob, isSameShare: boolean): Entries {
-  const entries: Entries = { ...doorEntriesOf(metadata) };
-  if (!isSameShare) entries[permissionKey] = defaultPermissionKey;
-  return entries;
+/** Headers of a copy that may say "source": the copy takes the property over, as it does where the header is absent. */
+const ofSource = ["x-ms-file-attributes", "x-ms-file-creation-time", "x-ms-file-last-write-time", "x-ms-file-change-time"] as const;
+const setArchive = "x-ms-file-copy-set-archive";
+const copyMode = "x-ms-file-permission-copy-mode";
+
+/** Entries of a copy: those of its source, with what the headers name in their place. Keys of permissions are those of one share. */
+export async function copyEntries(exchange: FileExchange, row: Container, source: Blob, isSameShare: boolean): Promise<Parsed<Entries>> {
+  const says = (name: string, word: string): boolean => exchange.headers[name]?.toLowerCase() === word;
+  const taken = ofSource.filter((name) => says(name, "source"));
+  const headers = Object.fromEntries(Object.entries(exchange.headers).filter(([name]) => !taken.some((one) => one === name)));
+  const asked = allParsed({
+    changed: await changedEntries({ ...exchange, headers }, row, false),
+    archives: parseBoolean(exchange.headers, setArchive),
+  });
+  if (!asked.ok) return asked;
+  const mode = exchange.headers[copyMode];
+  const given = asked.value.changed[permissionKey];
+  const { [permissionKey]: sourceKey = defaultPermissionKey, ...copied } = doorEntriesOf(source.metadata);
+  if (mode !== undefined && !says(copyMode, "source") && !says(copyMode, "override"))
+    return badHeader(copyMode, mode, "source or override.");
+  if (says(copyMode, "override") && given === undefined)
+    return rejected("MissingRequiredHeader", { HeaderName: "x-ms-file-permission-key" });
+  if (says(copyMode, "source")) {
+    if (given !== undefined) return badHeader(copyMode, "source", "The request names a permission: say override.");
+    if (!isSameShare && sourceKey !== defaultPermissionKey) return notImplemented(`${copyMode}: source, of a file of another share,`);
+  }
+  const entries: Entries = { [permissionKey]: isSameShare ? sourceKey : defaultPermissionKey, ...copied, ...asked.value.changed };
+  if (taken.includes("x-ms-file-change-time")) entries[changed] = copied[changed] ?? entries[changed] ?? "";
+  if (!asked.value.archives) return parsed(entries);
+  const shown = (entries[attributes] ?? "None").split(" | ").filter((name) => name !== "None");
+  const archived = parseSmbProperties({ "x-ms-file-attributes": [...shown, "Archive"].join("|") }, false);
+  return archived.ok ? parsed({ ...entries, [attributes]: archived.value.attributes ?? "Archive" }) : archived;
 }
 
 /** Entries that a change of metadata sets. */
