@@ -193,6 +193,7 @@ const tables: readonly ServiceCallers[] = [
     getRemovals: ["partition-manager"],
     listRangeQueues: ["partition-manager"],
     listPartitions: ["partition-manager", "operator"],
+    listExtentUsers: ["operator"],
   }),
   table(Accounts, {
     list: ["operator", ...atStamps],
@@ -250,6 +251,7 @@ const tables: readonly ServiceCallers[] = [
     getEntity: ["operator"],
     queryEntities: ["operator"],
     readDiverged: ["operator"],
+    locateBlob: ["operator"],
   }),
   table(LocationService, {
     addStamp: ["operator"],

@@ -6,6 +6,7 @@ import { type AnswerMemory, causeOf, type Handlers } from "@stamp/ports";
 import type { StorageCounts } from "@stamp/range-partition";
 import { answerable, fromWire, operationOf, type PartitionServer, toWire } from "@stamp/wire";
 import type { Collector } from "./collector/collector.ts";
+import { ExtentUsers } from "./collector/extent-users.ts";
 import type { Executor } from "./operations/execute.ts";
 import { answeredTo, askedBy } from "./operations/front-end-view.ts";
 import { incarnationsHere } from "./operations/incarnations.ts";
@@ -47,6 +48,7 @@ export function partitionServerHandlers(
     const may = held.ok ? executor.mayAnswer(held.value) : held;
     return may.ok ? done : may;
   };
+  const extentUsers = new ExtentUsers();
   return {
     ...commandHandlers(holdings, commands),
     ...upkeepHandlers(holdings, collector),
@@ -73,6 +75,14 @@ export function partitionServerHandlers(
         const copied = { epoch: fromWire(epoch), paired: fromWire(paired), copyLineage: fromWire(copyLineage) };
         const asked = { account, ...copied, drainedMsAgo: drained };
         return ok({ ranges: shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
+      }),
+    listExtentUsers: ({ rangeId, extentId, fromKey }) =>
+      guarded(async () => {
+        const held = holdings.servingAny(rangeId);
+        if (!held.ok) return held;
+        const found = await extentUsers.page(held.value, fromWire(extentId), fromKey);
+        const answered = executor.mayAnswer(held.value);
+        return answered.ok ? found : answered;
       }),
     listPartitions: async () => {
       const { rowBytes, ...load } = holdings.figures;

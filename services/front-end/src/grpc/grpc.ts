@@ -8,10 +8,11 @@ import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused,
 import type { AccountRole } from "@stamp/geo";
 import { type BlobPolicy, isShareContainer } from "@stamp/objects";
 import type { CallContext, Handlers, World } from "@stamp/ports";
-import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
+import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, LocateBlobRequest, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { checkToken } from "../accounts/account-token.ts";
 import type { Accounts } from "../accounts/accounts.ts";
+import { blobPolicyOf } from "../accounts/blob-policy.ts";
 import { underKey } from "../accounts/content-key.ts";
 import { changesSomething, refuseAt, refuseOperation, unacknowledged } from "../geo/account-here.ts";
 import { endOf, type LocatedBlob, type Objects } from "../objects/objects.ts";
@@ -20,6 +21,7 @@ import type { CallLimits } from "../routing/router.ts";
 import type { AuthorizedCall } from "./authorized-call.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
+import { locateBlob } from "./locate-blob.ts";
 import { readDiverged } from "./read-diverged.ts";
 
 const codes: Readonly<Record<number, FailureCode>> = {
@@ -100,12 +102,26 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       return done(await objects.deleteBlob(value, () => limits));
     }),
     readDiverged: (request, context) => readDiverged(objects, request, context),
+    locateBlob: (request, context) => whereIs(parts, request, context),
     putQueueMessage: call("PutMessage", (request, limits) => putQueueMessage(objects.parts.queues, request, limits)),
     getQueueMessages: call("GetMessages", (request, limits) => getQueueMessages(objects.parts.queues, request, limits)),
     deleteQueueMessage: call("DeleteMessage", async (request, limits) =>
       done(await deleteQueueMessage(objects.parts.queues, request, limits)),
     ),
   };
+}
+
+/** Locates the bytes of a blob for an operator, who brings no token of the account. */
+async function whereIs(parts: GrpcDoorParts, request: LocateBlobRequest, context: CallContext) {
+  const { accounts, objects } = parts;
+  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const found = await accounts.find(request.account, limits);
+  if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
+  if (!found.ok) return found;
+  if (found.value.kind !== "known") return refused("notFound", "badRequest", `there is no account ${request.account}`);
+  if (blobPolicyOf(found.value.serviceProperties.blob).hierarchical) return filesOfTree("LocateBlob");
+  const name = await locate(objects, request, limits);
+  return name.ok ? outcomeOf(await locateBlob(objects, name.value, request.startBytes, limits)) : failedBy(name.error);
 }
 
 async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {
@@ -180,8 +196,11 @@ async function allowed(
 ): Promise<Outcome<BlobPolicy>> {
   const policy = await checkToken(parts, account, context, limits, servedHere(account, operation));
   if (!policy.ok || policy.value.hierarchical !== true || !/Blobs?(Properties)?$/.test(operation)) return policy;
-  return refused("unimplemented", "badRequest", `${operation} in an account with a hierarchical namespace: use its dfs endpoint`);
+  return filesOfTree(operation);
 }
+
+const filesOfTree = (operation: string): Failed =>
+  refused("unimplemented", "badRequest", `${operation} in an account with a hierarchical namespace: use its dfs endpoint`);
 
 /** Returns the policy of the account for files of shares, if the call has a token of it. A share is a tree in every account. */
 export async function allowedFiles(

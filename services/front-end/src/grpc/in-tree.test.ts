@@ -66,7 +66,7 @@ async function outcomeOf(name: string, hierarchical: boolean): Promise<string> {
 
 test("grpc door: every call on blobs of an account with directories is refused by name, and goes on in a flat account", async () => {
   const onBlobs = Object.keys(FrontEnd.method).filter((name) => /blob/i.test(name));
-  assert.deepEqual(onBlobs, ["putBlob", "getBlob", "getBlobProperties", "listBlobs", "deleteBlob"]);
+  assert.deepEqual(onBlobs, ["putBlob", "getBlob", "getBlobProperties", "listBlobs", "deleteBlob", "locateBlob"]);
   for (const name of onBlobs) {
     assert.equal(await outcomeOf(name, true), "unimplemented", name);
     assert.equal(await outcomeOf(name, false), "asked", name);
@@ -77,6 +77,6 @@ test("grpc door: whatever names a blob is one of those calls, so that a new one 
   const naming = Object.entries(FrontEnd.method).filter(([, { input }]) => input.fields.some(({ localName }) => localName === "blob"));
   assert.deepEqual(
     naming.map(([name]) => name),
-    ["putBlob", "getBlob", "getBlobProperties", "deleteBlob"],
+    ["putBlob", "getBlob", "getBlobProperties", "deleteBlob", "locateBlob"],
   );
 });

@@ -18,7 +18,133 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/front_end.proto.
  */
 export const file_stamp_v1_front_end: GenFile = /*@__PURE__*/
-  fileDesc("ChhzdGFtcC92MS9mcm9udF9lbmQucHJvdG8SCHN0YW1wLnYxIq8BChZDcmVhdGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEkAKCG1ldGFkYXRhGAMgAygLMi4uc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdC5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmChZEZWxldGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIhkKF0RlbGV0ZUNvbnRhaW5lclJlc3BvbnNlIl0KFUxpc3RDb250YWluZXJzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0ikAIKDlB1dEJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSJgoHaGVhZGVycxgEIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjgKCG1ldGFkYXRhGAUgAygLMiYuc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAYgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIPCgdwYXlsb2FkGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK8AQoOR2V0QmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgFIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgGIAEoBEgBiAEBQg4KDF9zdGFydF9ieXRlc0IMCgpfZW5kX2J5dGVzIkAKD0dldEJsb2JSZXNwb25zZRIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIPCgdwYXlsb2FkGA8gASgMIn4KEExpc3RCbG9ic1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDgoGcHJlZml4GAMgASgJEhEKCWRlbGltaXRlchgEIAEoCRIOCgZtYXJrZXIYBSABKAkSEwoLbWF4X3Jlc3VsdHMYBiABKA0ibwoRRGVsZXRlQmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyIUChJEZWxldGVCbG9iUmVzcG9uc2UipgEKFlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRIMCgR0ZXh0GAMgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNEiEKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAUgASgDSACIAQFCFwoVX3RpbWVfdG9fbGl2ZV9zZWNvbmRzIpABChdHZXRRdWV1ZU1lc3NhZ2VzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJEg0KBWNvdW50GAMgASgNEicKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNSACIAQFCHQobX3Zpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzIkQKGEdldFF1ZXVlTWVzc2FnZXNSZXNwb25zZRIoCghtZXNzYWdlcxgBIAMoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZSJkChlEZWxldGVRdWV1ZU1lc3NhZ2VSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRITCgtwb3BfcmVjZWlwdBgEIAEoCSIcChpEZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZSI0ChJDcmVhdGVUYWJsZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCSIVChNDcmVhdGVUYWJsZVJlc3BvbnNlIoUBChNJbnNlcnRFbnRpdHlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSIAoDa2V5GAMgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5EiwKCnByb3BlcnRpZXMYBCADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eSI3ChRJbnNlcnRFbnRpdHlSZXNwb25zZRIRCgl0aW1lc3RhbXAYASABKBISDAoEZXRhZxgCIAEoCSJkChBHZXRFbnRpdHlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSIAoDa2V5GAMgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5Eg4KBnNlbGVjdBgEIAMoCSKPAQoUUXVlcnlFbnRpdGllc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCRIOCgZmaWx0ZXIYAyABKAkSDgoGc2VsZWN0GAQgAygJEiIKBWFmdGVyGAUgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5EhMKC21heF9yZXN1bHRzGAYgASgNIl4KFVF1ZXJ5RW50aXRpZXNSZXNwb25zZRIiCghlbnRpdGllcxgBIAMoCzIQLnN0YW1wLnYxLkVudGl0eRIhCgRuZXh0GAIgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5MrYJCghGcm9udEVuZBJICg9DcmVhdGVDb250YWluZXISIC5zdGFtcC52MS5DcmVhdGVDb250YWluZXJSZXF1ZXN0GhMuc3RhbXAudjEuQ29udGFpbmVyElYKD0RlbGV0ZUNvbnRhaW5lchIgLnN0YW1wLnYxLkRlbGV0ZUNvbnRhaW5lclJlcXVlc3QaIS5zdGFtcC52MS5EZWxldGVDb250YWluZXJSZXNwb25zZRJKCg5MaXN0Q29udGFpbmVycxIfLnN0YW1wLnYxLkxpc3RDb250YWluZXJzUmVxdWVzdBoXLnN0YW1wLnYxLkNvbnRhaW5lclBhZ2USNQoHUHV0QmxvYhIYLnN0YW1wLnYxLlB1dEJsb2JSZXF1ZXN0Gg4uc3RhbXAudjEuQmxvYigBEkAKB0dldEJsb2ISGC5zdGFtcC52MS5HZXRCbG9iUmVxdWVzdBoZLnN0YW1wLnYxLkdldEJsb2JSZXNwb25zZTABEj0KEUdldEJsb2JQcm9wZXJ0aWVzEhguc3RhbXAudjEuR2V0QmxvYlJlcXVlc3QaDi5zdGFtcC52MS5CbG9iEjsKCUxpc3RCbG9icxIaLnN0YW1wLnYxLkxpc3RCbG9ic1JlcXVlc3QaEi5zdGFtcC52MS5CbG9iUGFnZRJHCgpEZWxldGVCbG9iEhsuc3RhbXAudjEuRGVsZXRlQmxvYlJlcXVlc3QaHC5zdGFtcC52MS5EZWxldGVCbG9iUmVzcG9uc2USSwoPUHV0UXVldWVNZXNzYWdlEiAuc3RhbXAudjEuUHV0UXVldWVNZXNzYWdlUmVxdWVzdBoWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZRJZChBHZXRRdWV1ZU1lc3NhZ2VzEiEuc3RhbXAudjEuR2V0UXVldWVNZXNzYWdlc1JlcXVlc3QaIi5zdGFtcC52MS5HZXRRdWV1ZU1lc3NhZ2VzUmVzcG9uc2USXwoSRGVsZXRlUXVldWVNZXNzYWdlEiMuc3RhbXAudjEuRGVsZXRlUXVldWVNZXNzYWdlUmVxdWVzdBokLnN0YW1wLnYxLkRlbGV0ZVF1ZXVlTWVzc2FnZVJlc3BvbnNlEkoKC0NyZWF0ZVRhYmxlEhwuc3RhbXAudjEuQ3JlYXRlVGFibGVSZXF1ZXN0Gh0uc3RhbXAudjEuQ3JlYXRlVGFibGVSZXNwb25zZRJNCgxJbnNlcnRFbnRpdHkSHS5zdGFtcC52MS5JbnNlcnRFbnRpdHlSZXF1ZXN0Gh4uc3RhbXAudjEuSW5zZXJ0RW50aXR5UmVzcG9uc2USOQoJR2V0RW50aXR5Ehouc3RhbXAudjEuR2V0RW50aXR5UmVxdWVzdBoQLnN0YW1wLnYxLkVudGl0eRJQCg1RdWVyeUVudGl0aWVzEh4uc3RhbXAudjEuUXVlcnlFbnRpdGllc1JlcXVlc3QaHy5zdGFtcC52MS5RdWVyeUVudGl0aWVzUmVzcG9uc2USTQoMUmVhZERpdmVyZ2VkEh0uc3RhbXAudjEuUmVhZERpdmVyZ2VkUmVxdWVzdBoeLnN0YW1wLnYxLlJlYWREaXZlcmdlZFJlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_entities, file_stamp_v1_geo_reports, file_stamp_v1_messages, file_stamp_v1_objects]);
+  fileDesc("ChhzdGFtcC92MS9mcm9udF9lbmQucHJvdG8SCHN0YW1wLnYxIloKEUxvY2F0ZUJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSEwoLc3RhcnRfYnl0ZXMYBCABKAQidgoSTG9jYXRlQmxvYlJlc3BvbnNlEiYKBnBpZWNlcxgBIAMoCzIWLnN0YW1wLnYxLkNvbnRlbnRQaWVjZRIXCgpuZXh0X2J5dGVzGAIgASgESACIAQESEAoIcmFuZ2VfaWQYAyABKAlCDQoLX25leHRfYnl0ZXMidAoMQ29udGVudFBpZWNlEhMKC3N0YXJ0X2J5dGVzGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBBITCglleHRlbnRfaWQYAyABKARIABINCgNyb3cYBCABKAhIABIPCgV6ZXJvcxgFIAEoCEgAQgQKAmluIq8BChZDcmVhdGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEkAKCG1ldGFkYXRhGAMgAygLMi4uc3RhbXAudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdC5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmChZEZWxldGVDb250YWluZXJSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEigKCmNvbmRpdGlvbnMYAyABKAsyFC5zdGFtcC52MS5Db25kaXRpb25zIhkKF0RlbGV0ZUNvbnRhaW5lclJlc3BvbnNlIl0KFUxpc3RDb250YWluZXJzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBnByZWZpeBgCIAEoCRIOCgZtYXJrZXIYAyABKAkSEwoLbWF4X3Jlc3VsdHMYBCABKA0ikAIKDlB1dEJsb2JSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29udGFpbmVyGAIgASgJEgwKBGJsb2IYAyABKAkSJgoHaGVhZGVycxgEIAEoCzIVLnN0YW1wLnYxLkJsb2JIZWFkZXJzEjgKCG1ldGFkYXRhGAUgAygLMiYuc3RhbXAudjEuUHV0QmxvYlJlcXVlc3QuTWV0YWRhdGFFbnRyeRIoCgpjb25kaXRpb25zGAYgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIPCgdwYXlsb2FkGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK8AQoOR2V0QmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucxIYCgtzdGFydF9ieXRlcxgFIAEoBEgAiAEBEhYKCWVuZF9ieXRlcxgGIAEoBEgBiAEBQg4KDF9zdGFydF9ieXRlc0IMCgpfZW5kX2J5dGVzIkAKD0dldEJsb2JSZXNwb25zZRIcCgRibG9iGAEgASgLMg4uc3RhbXAudjEuQmxvYhIPCgdwYXlsb2FkGA8gASgMIn4KEExpc3RCbG9ic1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDgoGcHJlZml4GAMgASgJEhEKCWRlbGltaXRlchgEIAEoCRIOCgZtYXJrZXIYBSABKAkSEwoLbWF4X3Jlc3VsdHMYBiABKA0ibwoRRGVsZXRlQmxvYlJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb250YWluZXIYAiABKAkSDAoEYmxvYhgDIAEoCRIoCgpjb25kaXRpb25zGAQgASgLMhQuc3RhbXAudjEuQ29uZGl0aW9ucyIUChJEZWxldGVCbG9iUmVzcG9uc2UipgEKFlB1dFF1ZXVlTWVzc2FnZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVxdWV1ZRgCIAEoCRIMCgR0ZXh0GAMgASgJEiIKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNEiEKFHRpbWVfdG9fbGl2ZV9zZWNvbmRzGAUgASgDSACIAQFCFwoVX3RpbWVfdG9fbGl2ZV9zZWNvbmRzIpABChdHZXRRdWV1ZU1lc3NhZ2VzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXF1ZXVlGAIgASgJEg0KBWNvdW50GAMgASgNEicKGnZpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzGAQgASgNSACIAQFCHQobX3Zpc2liaWxpdHlfdGltZW91dF9zZWNvbmRzIkQKGEdldFF1ZXVlTWVzc2FnZXNSZXNwb25zZRIoCghtZXNzYWdlcxgBIAMoCzIWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZSJkChlEZWxldGVRdWV1ZU1lc3NhZ2VSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFcXVldWUYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRITCgtwb3BfcmVjZWlwdBgEIAEoCSIcChpEZWxldGVRdWV1ZU1lc3NhZ2VSZXNwb25zZSI0ChJDcmVhdGVUYWJsZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCSIVChNDcmVhdGVUYWJsZVJlc3BvbnNlIoUBChNJbnNlcnRFbnRpdHlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSIAoDa2V5GAMgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5EiwKCnByb3BlcnRpZXMYBCADKAsyGC5zdGFtcC52MS5FbnRpdHlQcm9wZXJ0eSI3ChRJbnNlcnRFbnRpdHlSZXNwb25zZRIRCgl0aW1lc3RhbXAYASABKBISDAoEZXRhZxgCIAEoCSJkChBHZXRFbnRpdHlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFdGFibGUYAiABKAkSIAoDa2V5GAMgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5Eg4KBnNlbGVjdBgEIAMoCSKPAQoUUXVlcnlFbnRpdGllc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgV0YWJsZRgCIAEoCRIOCgZmaWx0ZXIYAyABKAkSDgoGc2VsZWN0GAQgAygJEiIKBWFmdGVyGAUgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5EhMKC21heF9yZXN1bHRzGAYgASgNIl4KFVF1ZXJ5RW50aXRpZXNSZXNwb25zZRIiCghlbnRpdGllcxgBIAMoCzIQLnN0YW1wLnYxLkVudGl0eRIhCgRuZXh0GAIgASgLMhMuc3RhbXAudjEuRW50aXR5S2V5Mv8JCghGcm9udEVuZBJICg9DcmVhdGVDb250YWluZXISIC5zdGFtcC52MS5DcmVhdGVDb250YWluZXJSZXF1ZXN0GhMuc3RhbXAudjEuQ29udGFpbmVyElYKD0RlbGV0ZUNvbnRhaW5lchIgLnN0YW1wLnYxLkRlbGV0ZUNvbnRhaW5lclJlcXVlc3QaIS5zdGFtcC52MS5EZWxldGVDb250YWluZXJSZXNwb25zZRJKCg5MaXN0Q29udGFpbmVycxIfLnN0YW1wLnYxLkxpc3RDb250YWluZXJzUmVxdWVzdBoXLnN0YW1wLnYxLkNvbnRhaW5lclBhZ2USNQoHUHV0QmxvYhIYLnN0YW1wLnYxLlB1dEJsb2JSZXF1ZXN0Gg4uc3RhbXAudjEuQmxvYigBEkAKB0dldEJsb2ISGC5zdGFtcC52MS5HZXRCbG9iUmVxdWVzdBoZLnN0YW1wLnYxLkdldEJsb2JSZXNwb25zZTABEj0KEUdldEJsb2JQcm9wZXJ0aWVzEhguc3RhbXAudjEuR2V0QmxvYlJlcXVlc3QaDi5zdGFtcC52MS5CbG9iEjsKCUxpc3RCbG9icxIaLnN0YW1wLnYxLkxpc3RCbG9ic1JlcXVlc3QaEi5zdGFtcC52MS5CbG9iUGFnZRJHCgpEZWxldGVCbG9iEhsuc3RhbXAudjEuRGVsZXRlQmxvYlJlcXVlc3QaHC5zdGFtcC52MS5EZWxldGVCbG9iUmVzcG9uc2USSwoPUHV0UXVldWVNZXNzYWdlEiAuc3RhbXAudjEuUHV0UXVldWVNZXNzYWdlUmVxdWVzdBoWLnN0YW1wLnYxLlF1ZXVlTWVzc2FnZRJZChBHZXRRdWV1ZU1lc3NhZ2VzEiEuc3RhbXAudjEuR2V0UXVldWVNZXNzYWdlc1JlcXVlc3QaIi5zdGFtcC52MS5HZXRRdWV1ZU1lc3NhZ2VzUmVzcG9uc2USXwoSRGVsZXRlUXVldWVNZXNzYWdlEiMuc3RhbXAudjEuRGVsZXRlUXVldWVNZXNzYWdlUmVxdWVzdBokLnN0YW1wLnYxLkRlbGV0ZVF1ZXVlTWVzc2FnZVJlc3BvbnNlEkoKC0NyZWF0ZVRhYmxlEhwuc3RhbXAudjEuQ3JlYXRlVGFibGVSZXF1ZXN0Gh0uc3RhbXAudjEuQ3JlYXRlVGFibGVSZXNwb25zZRJNCgxJbnNlcnRFbnRpdHkSHS5zdGFtcC52MS5JbnNlcnRFbnRpdHlSZXF1ZXN0Gh4uc3RhbXAudjEuSW5zZXJ0RW50aXR5UmVzcG9uc2USOQoJR2V0RW50aXR5Ehouc3RhbXAudjEuR2V0RW50aXR5UmVxdWVzdBoQLnN0YW1wLnYxLkVudGl0eRJQCg1RdWVyeUVudGl0aWVzEh4uc3RhbXAudjEuUXVlcnlFbnRpdGllc1JlcXVlc3QaHy5zdGFtcC52MS5RdWVyeUVudGl0aWVzUmVzcG9uc2USTQoMUmVhZERpdmVyZ2VkEh0uc3RhbXAudjEuUmVhZERpdmVyZ2VkUmVxdWVzdBoeLnN0YW1wLnYxLlJlYWREaXZlcmdlZFJlc3BvbnNlEkcKCkxvY2F0ZUJsb2ISGy5zdGFtcC52MS5Mb2NhdGVCbG9iUmVxdWVzdBocLnN0YW1wLnYxLkxvY2F0ZUJsb2JSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_entities, file_stamp_v1_geo_reports, file_stamp_v1_messages, file_stamp_v1_objects]);
+
+/**
+ * @generated from message stamp.v1.LocateBlobRequest
+ */
+export type LocateBlobRequest = Message<"stamp.v1.LocateBlobRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Name of the container: 3 to 63 lower-case letters, digits and single hyphens, e.g. "photos".
+   *
+   * @generated from field: string container = 2;
+   */
+  container: string;
+
+  /**
+   * Name of the blob, up to 1,024 characters, e.g. "2026/cat.jpg".
+   *
+   * @generated from field: string blob = 3;
+   */
+  blob: string;
+
+  /**
+   * First byte of the content that is asked for; `next_bytes` of the answer before.
+   *
+   * @generated from field: uint64 start_bytes = 4;
+   */
+  startBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.LocateBlobRequest.
+ * Use `create(LocateBlobRequestSchema)` to create a new message.
+ */
+export const LocateBlobRequestSchema: GenMessage<LocateBlobRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 0);
+
+/**
+ * @generated from message stamp.v1.LocateBlobResponse
+ */
+export type LocateBlobResponse = Message<"stamp.v1.LocateBlobResponse"> & {
+  /**
+   * Pieces from `start_bytes` on, in the order of the content.
+   *
+   * @generated from field: repeated stamp.v1.ContentPiece pieces = 1;
+   */
+  pieces: ContentPiece[];
+
+  /**
+   * Where the next page begins; absent: this is the last.
+   *
+   * @generated from field: optional uint64 next_bytes = 2;
+   */
+  nextBytes?: bigint | undefined;
+
+  /**
+   * Range that has the rows of the blob, e.g. "blob-1".
+   *
+   * @generated from field: string range_id = 3;
+   */
+  rangeId: string;
+};
+
+/**
+ * Describes the message stamp.v1.LocateBlobResponse.
+ * Use `create(LocateBlobResponseSchema)` to create a new message.
+ */
+export const LocateBlobResponseSchema: GenMessage<LocateBlobResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 1);
+
+/**
+ * Bytes of a blob that follow one another in its content and lie in one extent.
+ *
+ * @generated from message stamp.v1.ContentPiece
+ */
+export type ContentPiece = Message<"stamp.v1.ContentPiece"> & {
+  /**
+   * @generated from field: uint64 start_bytes = 1;
+   */
+  startBytes: bigint;
+
+  /**
+   * @generated from field: uint64 length_bytes = 2;
+   */
+  lengthBytes: bigint;
+
+  /**
+   * @generated from oneof stamp.v1.ContentPiece.in
+   */
+  in: {
+    /**
+     * Number of the extent.
+     *
+     * @generated from field: uint64 extent_id = 3;
+     */
+    value: bigint;
+    case: "extentId";
+  } | {
+    /**
+     * True: in the row of the blob.
+     *
+     * @generated from field: bool row = 4;
+     */
+    value: boolean;
+    case: "row";
+  } | {
+    /**
+     * True: nowhere; pages that were never written read as zeros.
+     *
+     * @generated from field: bool zeros = 5;
+     */
+    value: boolean;
+    case: "zeros";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message stamp.v1.ContentPiece.
+ * Use `create(ContentPieceSchema)` to create a new message.
+ */
+export const ContentPieceSchema: GenMessage<ContentPiece> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_front_end, 2);
 
 /**
  * @generated from message stamp.v1.CreateContainerRequest
@@ -51,7 +177,7 @@ export type CreateContainerRequest = Message<"stamp.v1.CreateContainerRequest"> 
  * Use `create(CreateContainerRequestSchema)` to create a new message.
  */
 export const CreateContainerRequestSchema: GenMessage<CreateContainerRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 0);
+  messageDesc(file_stamp_v1_front_end, 3);
 
 /**
  * @generated from message stamp.v1.DeleteContainerRequest
@@ -84,7 +210,7 @@ export type DeleteContainerRequest = Message<"stamp.v1.DeleteContainerRequest"> 
  * Use `create(DeleteContainerRequestSchema)` to create a new message.
  */
 export const DeleteContainerRequestSchema: GenMessage<DeleteContainerRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 1);
+  messageDesc(file_stamp_v1_front_end, 4);
 
 /**
  * @generated from message stamp.v1.DeleteContainerResponse
@@ -97,7 +223,7 @@ export type DeleteContainerResponse = Message<"stamp.v1.DeleteContainerResponse"
  * Use `create(DeleteContainerResponseSchema)` to create a new message.
  */
 export const DeleteContainerResponseSchema: GenMessage<DeleteContainerResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 2);
+  messageDesc(file_stamp_v1_front_end, 5);
 
 /**
  * @generated from message stamp.v1.ListContainersRequest
@@ -137,7 +263,7 @@ export type ListContainersRequest = Message<"stamp.v1.ListContainersRequest"> & 
  * Use `create(ListContainersRequestSchema)` to create a new message.
  */
 export const ListContainersRequestSchema: GenMessage<ListContainersRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 3);
+  messageDesc(file_stamp_v1_front_end, 6);
 
 /**
  * @generated from message stamp.v1.PutBlobRequest
@@ -198,7 +324,7 @@ export type PutBlobRequest = Message<"stamp.v1.PutBlobRequest"> & {
  * Use `create(PutBlobRequestSchema)` to create a new message.
  */
 export const PutBlobRequestSchema: GenMessage<PutBlobRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 4);
+  messageDesc(file_stamp_v1_front_end, 7);
 
 /**
  * @generated from message stamp.v1.GetBlobRequest
@@ -252,7 +378,7 @@ export type GetBlobRequest = Message<"stamp.v1.GetBlobRequest"> & {
  * Use `create(GetBlobRequestSchema)` to create a new message.
  */
 export const GetBlobRequestSchema: GenMessage<GetBlobRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 5);
+  messageDesc(file_stamp_v1_front_end, 8);
 
 /**
  * @generated from message stamp.v1.GetBlobResponse
@@ -276,7 +402,7 @@ export type GetBlobResponse = Message<"stamp.v1.GetBlobResponse"> & {
  * Use `create(GetBlobResponseSchema)` to create a new message.
  */
 export const GetBlobResponseSchema: GenMessage<GetBlobResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 6);
+  messageDesc(file_stamp_v1_front_end, 9);
 
 /**
  * @generated from message stamp.v1.ListBlobsRequest
@@ -330,7 +456,7 @@ export type ListBlobsRequest = Message<"stamp.v1.ListBlobsRequest"> & {
  * Use `create(ListBlobsRequestSchema)` to create a new message.
  */
 export const ListBlobsRequestSchema: GenMessage<ListBlobsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 7);
+  messageDesc(file_stamp_v1_front_end, 10);
 
 /**
  * @generated from message stamp.v1.DeleteBlobRequest
@@ -370,7 +496,7 @@ export type DeleteBlobRequest = Message<"stamp.v1.DeleteBlobRequest"> & {
  * Use `create(DeleteBlobRequestSchema)` to create a new message.
  */
 export const DeleteBlobRequestSchema: GenMessage<DeleteBlobRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 8);
+  messageDesc(file_stamp_v1_front_end, 11);
 
 /**
  * @generated from message stamp.v1.DeleteBlobResponse
@@ -383,7 +509,7 @@ export type DeleteBlobResponse = Message<"stamp.v1.DeleteBlobResponse"> & {
  * Use `create(DeleteBlobResponseSchema)` to create a new message.
  */
 export const DeleteBlobResponseSchema: GenMessage<DeleteBlobResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 9);
+  messageDesc(file_stamp_v1_front_end, 12);
 
 /**
  * @generated from message stamp.v1.PutQueueMessageRequest
@@ -430,7 +556,7 @@ export type PutQueueMessageRequest = Message<"stamp.v1.PutQueueMessageRequest"> 
  * Use `create(PutQueueMessageRequestSchema)` to create a new message.
  */
 export const PutQueueMessageRequestSchema: GenMessage<PutQueueMessageRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 10);
+  messageDesc(file_stamp_v1_front_end, 13);
 
 /**
  * @generated from message stamp.v1.GetQueueMessagesRequest
@@ -470,7 +596,7 @@ export type GetQueueMessagesRequest = Message<"stamp.v1.GetQueueMessagesRequest"
  * Use `create(GetQueueMessagesRequestSchema)` to create a new message.
  */
 export const GetQueueMessagesRequestSchema: GenMessage<GetQueueMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 11);
+  messageDesc(file_stamp_v1_front_end, 14);
 
 /**
  * @generated from message stamp.v1.GetQueueMessagesResponse
@@ -487,7 +613,7 @@ export type GetQueueMessagesResponse = Message<"stamp.v1.GetQueueMessagesRespons
  * Use `create(GetQueueMessagesResponseSchema)` to create a new message.
  */
 export const GetQueueMessagesResponseSchema: GenMessage<GetQueueMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 12);
+  messageDesc(file_stamp_v1_front_end, 15);
 
 /**
  * @generated from message stamp.v1.DeleteQueueMessageRequest
@@ -527,7 +653,7 @@ export type DeleteQueueMessageRequest = Message<"stamp.v1.DeleteQueueMessageRequ
  * Use `create(DeleteQueueMessageRequestSchema)` to create a new message.
  */
 export const DeleteQueueMessageRequestSchema: GenMessage<DeleteQueueMessageRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 13);
+  messageDesc(file_stamp_v1_front_end, 16);
 
 /**
  * @generated from message stamp.v1.DeleteQueueMessageResponse
@@ -540,7 +666,7 @@ export type DeleteQueueMessageResponse = Message<"stamp.v1.DeleteQueueMessageRes
  * Use `create(DeleteQueueMessageResponseSchema)` to create a new message.
  */
 export const DeleteQueueMessageResponseSchema: GenMessage<DeleteQueueMessageResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 14);
+  messageDesc(file_stamp_v1_front_end, 17);
 
 /**
  * @generated from message stamp.v1.CreateTableRequest
@@ -566,7 +692,7 @@ export type CreateTableRequest = Message<"stamp.v1.CreateTableRequest"> & {
  * Use `create(CreateTableRequestSchema)` to create a new message.
  */
 export const CreateTableRequestSchema: GenMessage<CreateTableRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 15);
+  messageDesc(file_stamp_v1_front_end, 18);
 
 /**
  * @generated from message stamp.v1.CreateTableResponse
@@ -579,7 +705,7 @@ export type CreateTableResponse = Message<"stamp.v1.CreateTableResponse"> & {
  * Use `create(CreateTableResponseSchema)` to create a new message.
  */
 export const CreateTableResponseSchema: GenMessage<CreateTableResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 16);
+  messageDesc(file_stamp_v1_front_end, 19);
 
 /**
  * @generated from message stamp.v1.InsertEntityRequest
@@ -619,7 +745,7 @@ export type InsertEntityRequest = Message<"stamp.v1.InsertEntityRequest"> & {
  * Use `create(InsertEntityRequestSchema)` to create a new message.
  */
 export const InsertEntityRequestSchema: GenMessage<InsertEntityRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 17);
+  messageDesc(file_stamp_v1_front_end, 20);
 
 /**
  * @generated from message stamp.v1.InsertEntityResponse
@@ -643,7 +769,7 @@ export type InsertEntityResponse = Message<"stamp.v1.InsertEntityResponse"> & {
  * Use `create(InsertEntityResponseSchema)` to create a new message.
  */
 export const InsertEntityResponseSchema: GenMessage<InsertEntityResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 18);
+  messageDesc(file_stamp_v1_front_end, 21);
 
 /**
  * @generated from message stamp.v1.GetEntityRequest
@@ -683,7 +809,7 @@ export type GetEntityRequest = Message<"stamp.v1.GetEntityRequest"> & {
  * Use `create(GetEntityRequestSchema)` to create a new message.
  */
 export const GetEntityRequestSchema: GenMessage<GetEntityRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 19);
+  messageDesc(file_stamp_v1_front_end, 22);
 
 /**
  * @generated from message stamp.v1.QueryEntitiesRequest
@@ -737,7 +863,7 @@ export type QueryEntitiesRequest = Message<"stamp.v1.QueryEntitiesRequest"> & {
  * Use `create(QueryEntitiesRequestSchema)` to create a new message.
  */
 export const QueryEntitiesRequestSchema: GenMessage<QueryEntitiesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 20);
+  messageDesc(file_stamp_v1_front_end, 23);
 
 /**
  * @generated from message stamp.v1.QueryEntitiesResponse
@@ -761,7 +887,7 @@ export type QueryEntitiesResponse = Message<"stamp.v1.QueryEntitiesResponse"> & 
  * Use `create(QueryEntitiesResponseSchema)` to create a new message.
  */
 export const QueryEntitiesResponseSchema: GenMessage<QueryEntitiesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_front_end, 21);
+  messageDesc(file_stamp_v1_front_end, 24);
 
 /**
  * The same objects as over HTTP, for gRPC client tools. Each call carries metadata `authorization: Bearer <token>` (`stamp token`), besides
@@ -907,6 +1033,16 @@ export const FrontEnd: GenService<{
     methodKind: "unary";
     input: typeof ReadDivergedRequestSchema;
     output: typeof ReadDivergedResponseSchema;
+  },
+  /**
+   * Where the bytes of a blob lie, without the bytes. For operators of the stamp, without a token of the account.
+   *
+   * @generated from rpc stamp.v1.FrontEnd.LocateBlob
+   */
+  locateBlob: {
+    methodKind: "unary";
+    input: typeof LocateBlobRequestSchema;
+    output: typeof LocateBlobResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_front_end, 0);

@@ -22,7 +22,108 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_server.proto.
  */
 export const file_stamp_v1_partition_server: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIlMKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDRIlCgV0aW1lcxgCIAEoCzIWLnN0YW1wLnYxLlJlc2hhcGVUaW1lcyIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiKwoXQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkinAEKGENvbGxlY3RQYXJ0aXRpb25SZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SGQoRZXh0ZW50c19yZXdyaXR0ZW4YBSABKA0SFwoPYnl0ZXNfcmV3cml0dGVuGAYgASgEEg8KB2V4dGVudHMYBCABKA0iiwEKF0xpc3RJbmNhcm5hdGlvbnNSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIMCgRuYW1lGAQgASgJEhgKC2luY2FybmF0aW9uGAUgASgESACIAQFCDgoMX2luY2FybmF0aW9uIjAKGExpc3RJbmNhcm5hdGlvbnNSZXNwb25zZRIUCgxpbmNhcm5hdGlvbnMYASADKAQiqAEKDkV4ZWN1dGVSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSJgoJb3BlcmF0aW9uGAMgASgLMhMuc3RhbXAudjEuT3BlcmF0aW9uEi8KCWRlbWFuZGluZxgEIAEoCzIcLnN0YW1wLnYxLkRlbWFuZGluZ09wZXJhdGlvbhIUCgxjYWxsZXJfbGV2ZWwYBSABKA0iSwoSRGVtYW5kaW5nT3BlcmF0aW9uEg0KBWxldmVsGAEgASgNEiYKCW9wZXJhdGlvbhgCIAEoCzITLnN0YW1wLnYxLk9wZXJhdGlvbiI8Cg9FeGVjdXRlUmVzcG9uc2USKQoGcmVzdWx0GAEgASgLMhkuc3RhbXAudjEuT3BlcmF0aW9uUmVzdWx0Il4KE0ZlbmNlU2hpcHBlZFJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEg0KBWVwb2NoGAQgASgEIhYKFEZlbmNlU2hpcHBlZFJlc3BvbnNlIlkKEFdyaXRlRGF0YVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBILCgNrZXkYAyABKAwSDwoHcGF5bG9hZBgPIAEoDCJWChFXcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZRITCgtwaW5fdGVybV9tcxgCIAEoDRILCgNtYWMYAyABKAwiWgoOUGluRGF0YVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBILCgNrZXkYAyABKAwSEgoKZXh0ZW50X2lkcxgEIAMoBCIqCg9QaW5EYXRhUmVzcG9uc2USFwoPZ29uZV9leHRlbnRfaWRzGAEgAygEIogBChNBcHBseVNoaXBwZWRSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSJAoIc2hpcG1lbnQYAyABKAsyEi5zdGFtcC52MS5TaGlwbWVudBIiCgZwbGFjZWQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudCJPChRBcHBseVNoaXBwZWRSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNEiYKBGhlbGQYAiABKAsyGC5zdGFtcC52MS5TaGlwcGVkVmVyc2lvbiKKAQoTQXBwbHlTY2FubmVkUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEiMKBHBhcnQYAyABKAsyFS5zdGFtcC52MS5TY2FubmVkUGFydBIlCgZwbGFjZWQYBCABKAsyFS5zdGFtcC52MS5TY2FubmVkUGFydCI+ChRBcHBseVNjYW5uZWRSZXNwb25zZRImCgRoZWxkGAEgASgLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iFwoVTGlzdFBhcnRpdGlvbnNSZXF1ZXN0Iq0CCg1QYXJ0aXRpb25JbmZvEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEhMKC293bmVyX2Vwb2NoGAMgASgEEhUKDXJhbmdlX3ZlcnNpb24YBCABKAQSDQoFc3RhdGUYBSABKAkSEAoIc2VxdWVuY2UYBiABKAQSGgoSbWVtb3J5X3RhYmxlX2J5dGVzGAcgASgEEhgKEGNoZWNrcG9pbnRfY291bnQYCCABKA0SGAoQY2hlY2twb2ludF9ieXRlcxgJIAEoBBIhCgRsb2FkGAogASgLMhMuc3RhbXAudjEuUmFuZ2VMb2FkEg4KBmFnZV9tcxgLIAEoBBIrCgdzdG9yYWdlGBQgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RvcmFnZSLXAgoQUGFydGl0aW9uU3RvcmFnZRITCgtwb2ludF9yZWFkcxgBIAEoBBIXCg9jaGVja3BvaW50c19tZXQYAiABKAQSFAoMYmxvb21fYWJzZW50GAMgASgEEh0KFWJsb29tX2ZhbHNlX3Bvc2l0aXZlcxgEIAEoBBIWCg5yb3dfY2FjaGVfaGl0cxgFIAEoBBIYChByb3dfY2FjaGVfbWlzc2VzGAYgASgEEhgKEGluZGV4X2NhY2hlX2hpdHMYByABKAQSGgoSaW5kZXhfY2FjaGVfbWlzc2VzGAggASgEEhoKEnJvd19ieXRlc19hY2NlcHRlZBgJIAEoBBIVCg1mbHVzaGVkX2J5dGVzGAogASgEEhQKDG1lcmdlZF9ieXRlcxgLIAEoBBIUCgxyb3dzX3NjYW5uZWQYDCABKAQSGQoRcm93X2J5dGVzX3NjYW5uZWQYDSABKAQivgEKCVJhbmdlTG9hZBIYChByZWFkc19wZXJfc2Vjb25kGAEgASgBEhkKEXdyaXRlc19wZXJfc2Vjb25kGAIgASgBEhwKFHRocm90dGxlZF9wZXJfc2Vjb25kGAMgASgBEhsKE2J5dGVzX2luX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEhwKFGJ5dGVzX291dF9wZXJfc2Vjb25kGAcgASgBImsKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8SJAoGc2VydmVyGAIgASgLMhQuc3RhbXAudjEuU2VydmVyTG9hZDKPDgoPUGFydGl0aW9uU2VydmVyElAKDUxvYWRQYXJ0aXRpb24SHi5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVxdWVzdBofLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXNwb25zZRJTCg5DbG9zZVBhcnRpdGlvbhIfLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVxdWVzdBogLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVzcG9uc2USXAoRUmVzaGFwZVBhcnRpdGlvbnMSIi5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1JlcXVlc3QaIy5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1Jlc3BvbnNlElYKD1N1Z2dlc3RTcGxpdEtleRIgLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlcXVlc3QaIS5zdGFtcC52MS5TdWdnZXN0U3BsaXRLZXlSZXNwb25zZRJiChNDaGVja3BvaW50UGFydGl0aW9uEiQuc3RhbXAudjEuQ2hlY2twb2ludFBhcnRpdGlvblJlcXVlc3QaJS5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2USWQoQQ29sbGVjdFBhcnRpdGlvbhIhLnN0YW1wLnYxLkNvbGxlY3RQYXJ0aXRpb25SZXF1ZXN0GiIuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlc3BvbnNlElkKEExpc3RJbmNhcm5hdGlvbnMSIS5zdGFtcC52MS5MaXN0SW5jYXJuYXRpb25zUmVxdWVzdBoiLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXNwb25zZRI+CgdFeGVjdXRlEhguc3RhbXAudjEuRXhlY3V0ZVJlcXVlc3QaGS5zdGFtcC52MS5FeGVjdXRlUmVzcG9uc2USRAoJV3JpdGVEYXRhEhouc3RhbXAudjEuV3JpdGVEYXRhUmVxdWVzdBobLnN0YW1wLnYxLldyaXRlRGF0YVJlc3BvbnNlEj4KB1BpbkRhdGESGC5zdGFtcC52MS5QaW5EYXRhUmVxdWVzdBoZLnN0YW1wLnYxLlBpbkRhdGFSZXNwb25zZRJNCgxBcHBseVNoaXBwZWQSHS5zdGFtcC52MS5BcHBseVNoaXBwZWRSZXF1ZXN0Gh4uc3RhbXAudjEuQXBwbHlTaGlwcGVkUmVzcG9uc2USTQoMQXBwbHlTY2FubmVkEh0uc3RhbXAudjEuQXBwbHlTY2FubmVkUmVxdWVzdBoeLnN0YW1wLnYxLkFwcGx5U2Nhbm5lZFJlc3BvbnNlEkUKC0dldFNoaXBwaW5nEhwuc3RhbXAudjEuR2V0U2hpcHBpbmdSZXF1ZXN0Ghguc3RhbXAudjEuUmFuZ2VzU2hpcHBpbmcSTQoMRmVuY2VTaGlwcGVkEh0uc3RhbXAudjEuRmVuY2VTaGlwcGVkUmVxdWVzdBoeLnN0YW1wLnYxLkZlbmNlU2hpcHBlZFJlc3BvbnNlElkKEkdldFNoaXBwZWRWZXJzaW9ucxIjLnN0YW1wLnYxLkdldFNoaXBwZWRWZXJzaW9uc1JlcXVlc3QaHi5zdGFtcC52MS5UZWxsVmVyc2lvbnNSZXNwb25zZRJNChBMaXN0RGl2ZXJnZWRSb3dzEiEuc3RhbXAudjEuTGlzdERpdmVyZ2VkUm93c1JlcXVlc3QaFi5zdGFtcC52MS5EaXZlcmdlZFJvd3MSXQoSRm9yZ2V0RGl2ZXJnZWRSb3dzEiEuc3RhbXAudjEuTGlzdERpdmVyZ2VkUm93c1JlcXVlc3QaJC5zdGFtcC52MS5Gb3JnZXREaXZlcmdlZFJvd3NSZXNwb25zZRJQChBSZWFkRGl2ZXJnZWRCbG9iEiEuc3RhbXAudjEuUmVhZERpdmVyZ2VkQmxvYlJlcXVlc3QaGS5zdGFtcC52MS5EaXZlcmdlZENvbnRlbnQSRwoKRW5kUmVtb3ZhbBIbLnN0YW1wLnYxLkVuZFJlbW92YWxSZXF1ZXN0Ghwuc3RhbXAudjEuRW5kUmVtb3ZhbFJlc3BvbnNlEkQKC0dldFJlbW92YWxzEhwuc3RhbXAudjEuR2V0UmVtb3ZhbHNSZXF1ZXN0Ghcuc3RhbXAudjEuUmFuZ2VSZW1vdmFscxJMCg9MaXN0UmFuZ2VRdWV1ZXMSIC5zdGFtcC52MS5MaXN0UmFuZ2VRdWV1ZXNSZXF1ZXN0Ghcuc3RhbXAudjEuQWNjb3VudFF1ZXVlcxJTCg5MaXN0UGFydGl0aW9ucxIfLnN0YW1wLnYxLkxpc3RQYXJ0aXRpb25zUmVxdWVzdBogLnN0YW1wLnYxLkxpc3RQYXJ0aXRpb25zUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJPChZMaXN0RXh0ZW50VXNlcnNSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhEKCWV4dGVudF9pZBgCIAEoBBIQCghmcm9tX2tleRgDIAEoDCJQChdMaXN0RXh0ZW50VXNlcnNSZXNwb25zZRIjCgV1c2VycxgBIAMoCzIULnN0YW1wLnYxLkV4dGVudFVzZXISEAoIbmV4dF9rZXkYAiABKAwiTQoKRXh0ZW50VXNlchIPCgdhY2NvdW50GAEgASgJEhEKCWNvbnRhaW5lchgCIAEoCRIMCgRibG9iGAMgASgJEg0KBWJ5dGVzGAQgASgEImUKFExvYWRQYXJ0aXRpb25SZXF1ZXN0Eg8KB3BtX3Rlcm0YASABKAQSEwoLbGVhc2VfZXBvY2gYAiABKAQSJwoFcmFuZ2UYAyABKAsyGC5zdGFtcC52MS5SYW5nZVBhcnRpdGlvbiIXChVMb2FkUGFydGl0aW9uUmVzcG9uc2UiZAoVQ2xvc2VQYXJ0aXRpb25SZXF1ZXN0Eg8KB3BtX3Rlcm0YASABKAQSEwoLbGVhc2VfZXBvY2gYAiABKAQSEAoIcmFuZ2VfaWQYAyABKAkSEwoLb3duZXJfZXBvY2gYBCABKAQiGAoWQ2xvc2VQYXJ0aXRpb25SZXNwb25zZSKXAQoYUmVzaGFwZVBhcnRpdGlvbnNSZXF1ZXN0Eg8KB3BtX3Rlcm0YASABKAQSEwoLbGVhc2VfZXBvY2gYAiABKAQSKQoHcGFyZW50cxgDIAMoCzIYLnN0YW1wLnYxLlJlc2hhcGVkUGFyZW50EioKCGNoaWxkcmVuGAQgAygLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iNwoOUmVzaGFwZWRQYXJlbnQSEAoIcmFuZ2VfaWQYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQiUwoZUmVzaGFwZVBhcnRpdGlvbnNSZXNwb25zZRIPCgdoZWxkX21zGAEgASgNEiUKBXRpbWVzGAIgASgLMhYuc3RhbXAudjEuUmVzaGFwZVRpbWVzIioKFlN1Z2dlc3RTcGxpdEtleVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkiJgoXU3VnZ2VzdFNwbGl0S2V5UmVzcG9uc2USCwoDa2V5GAEgASgMIi4KGkNoZWNrcG9pbnRQYXJ0aXRpb25SZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIh0KG0NoZWNrcG9pbnRQYXJ0aXRpb25SZXNwb25zZSIrChdDb2xsZWN0UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSKcAQoYQ29sbGVjdFBhcnRpdGlvblJlc3BvbnNlEgwKBHJvd3MYASABKAQSFAoMcm93c19kZWxldGVkGAIgASgEEhcKD2V4dGVudHNfZHJvcHBlZBgDIAEoDRIZChFleHRlbnRzX3Jld3JpdHRlbhgFIAEoDRIXCg9ieXRlc19yZXdyaXR0ZW4YBiABKAQSDwoHZXh0ZW50cxgEIAEoDSKLAQoXTGlzdEluY2FybmF0aW9uc1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEgwKBG5hbWUYBCABKAkSGAoLaW5jYXJuYXRpb24YBSABKARIAIgBAUIOCgxfaW5jYXJuYXRpb24iMAoYTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEhQKDGluY2FybmF0aW9ucxgBIAMoBCKoAQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24SLwoJZGVtYW5kaW5nGAQgASgLMhwuc3RhbXAudjEuRGVtYW5kaW5nT3BlcmF0aW9uEhQKDGNhbGxlcl9sZXZlbBgFIAEoDSJLChJEZW1hbmRpbmdPcGVyYXRpb24SDQoFbGV2ZWwYASABKA0SJgoJb3BlcmF0aW9uGAIgASgLMhMuc3RhbXAudjEuT3BlcmF0aW9uIjwKD0V4ZWN1dGVSZXNwb25zZRIpCgZyZXN1bHQYASABKAsyGS5zdGFtcC52MS5PcGVyYXRpb25SZXN1bHQiXgoTRmVuY2VTaGlwcGVkUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg8KB2FjY291bnQYAyABKAkSDQoFZXBvY2gYBCABKAQiFgoURmVuY2VTaGlwcGVkUmVzcG9uc2UiWQoQV3JpdGVEYXRhUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEgsKA2tleRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIlYKEVdyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNEgsKA21hYxgDIAEoDCJaCg5QaW5EYXRhUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEgsKA2tleRgDIAEoDBISCgpleHRlbnRfaWRzGAQgAygEIioKD1BpbkRhdGFSZXNwb25zZRIXCg9nb25lX2V4dGVudF9pZHMYASADKAQiiAEKE0FwcGx5U2hpcHBlZFJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIkCghzaGlwbWVudBgDIAEoCzISLnN0YW1wLnYxLlNoaXBtZW50EiIKBnBsYWNlZBgEIAEoCzISLnN0YW1wLnYxLlNoaXBtZW50Ik8KFEFwcGx5U2hpcHBlZFJlc3BvbnNlEg8KB2FwcGxpZWQYASABKA0SJgoEaGVsZBgCIAEoCzIYLnN0YW1wLnYxLlNoaXBwZWRWZXJzaW9uIooBChNBcHBseVNjYW5uZWRSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSIwoEcGFydBgDIAEoCzIVLnN0YW1wLnYxLlNjYW5uZWRQYXJ0EiUKBnBsYWNlZBgEIAEoCzIVLnN0YW1wLnYxLlNjYW5uZWRQYXJ0Ij4KFEFwcGx5U2Nhbm5lZFJlc3BvbnNlEiYKBGhlbGQYASABKAsyGC5zdGFtcC52MS5TaGlwcGVkVmVyc2lvbiIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QirQIKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEEiEKBGxvYWQYCiABKAsyEy5zdGFtcC52MS5SYW5nZUxvYWQSDgoGYWdlX21zGAsgASgEEisKB3N0b3JhZ2UYFCABKAsyGi5zdGFtcC52MS5QYXJ0aXRpb25TdG9yYWdlItcCChBQYXJ0aXRpb25TdG9yYWdlEhMKC3BvaW50X3JlYWRzGAEgASgEEhcKD2NoZWNrcG9pbnRzX21ldBgCIAEoBBIUCgxibG9vbV9hYnNlbnQYAyABKAQSHQoVYmxvb21fZmFsc2VfcG9zaXRpdmVzGAQgASgEEhYKDnJvd19jYWNoZV9oaXRzGAUgASgEEhgKEHJvd19jYWNoZV9taXNzZXMYBiABKAQSGAoQaW5kZXhfY2FjaGVfaGl0cxgHIAEoBBIaChJpbmRleF9jYWNoZV9taXNzZXMYCCABKAQSGgoScm93X2J5dGVzX2FjY2VwdGVkGAkgASgEEhUKDWZsdXNoZWRfYnl0ZXMYCiABKAQSFAoMbWVyZ2VkX2J5dGVzGAsgASgEEhQKDHJvd3Nfc2Nhbm5lZBgMIAEoBBIZChFyb3dfYnl0ZXNfc2Nhbm5lZBgNIAEoBCK+AQoJUmFuZ2VMb2FkEhgKEHJlYWRzX3Blcl9zZWNvbmQYASABKAESGQoRd3JpdGVzX3Blcl9zZWNvbmQYAiABKAESHAoUdGhyb3R0bGVkX3Blcl9zZWNvbmQYAyABKAESGwoTYnl0ZXNfaW5fcGVyX3NlY29uZBgEIAEoARISCgpsYXRlbmN5X21zGAUgASgBEg8KB3BlbmRpbmcYBiABKA0SHAoUYnl0ZXNfb3V0X3Blcl9zZWNvbmQYByABKAEiawoWTGlzdFBhcnRpdGlvbnNSZXNwb25zZRIrCgpwYXJ0aXRpb25zGAEgAygLMhcuc3RhbXAudjEuUGFydGl0aW9uSW5mbxIkCgZzZXJ2ZXIYAiABKAsyFC5zdGFtcC52MS5TZXJ2ZXJMb2FkMucOCg9QYXJ0aXRpb25TZXJ2ZXISUAoNTG9hZFBhcnRpdGlvbhIeLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXF1ZXN0Gh8uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlc3BvbnNlElMKDkNsb3NlUGFydGl0aW9uEh8uc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXF1ZXN0GiAuc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXNwb25zZRJcChFSZXNoYXBlUGFydGl0aW9ucxIiLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBojLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USVgoPU3VnZ2VzdFNwbGl0S2V5EiAuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVxdWVzdBohLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEmIKE0NoZWNrcG9pbnRQYXJ0aXRpb24SJC5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBolLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXNwb25zZRJZChBDb2xsZWN0UGFydGl0aW9uEiEuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QaIi5zdGFtcC52MS5Db2xsZWN0UGFydGl0aW9uUmVzcG9uc2USWQoQTGlzdEluY2FybmF0aW9ucxIhLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXF1ZXN0GiIuc3RhbXAudjEuTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEj4KB0V4ZWN1dGUSGC5zdGFtcC52MS5FeGVjdXRlUmVxdWVzdBoZLnN0YW1wLnYxLkV4ZWN1dGVSZXNwb25zZRJECglXcml0ZURhdGESGi5zdGFtcC52MS5Xcml0ZURhdGFSZXF1ZXN0Ghsuc3RhbXAudjEuV3JpdGVEYXRhUmVzcG9uc2USPgoHUGluRGF0YRIYLnN0YW1wLnYxLlBpbkRhdGFSZXF1ZXN0Ghkuc3RhbXAudjEuUGluRGF0YVJlc3BvbnNlEk0KDEFwcGx5U2hpcHBlZBIdLnN0YW1wLnYxLkFwcGx5U2hpcHBlZFJlcXVlc3QaHi5zdGFtcC52MS5BcHBseVNoaXBwZWRSZXNwb25zZRJNCgxBcHBseVNjYW5uZWQSHS5zdGFtcC52MS5BcHBseVNjYW5uZWRSZXF1ZXN0Gh4uc3RhbXAudjEuQXBwbHlTY2FubmVkUmVzcG9uc2USRQoLR2V0U2hpcHBpbmcSHC5zdGFtcC52MS5HZXRTaGlwcGluZ1JlcXVlc3QaGC5zdGFtcC52MS5SYW5nZXNTaGlwcGluZxJNCgxGZW5jZVNoaXBwZWQSHS5zdGFtcC52MS5GZW5jZVNoaXBwZWRSZXF1ZXN0Gh4uc3RhbXAudjEuRmVuY2VTaGlwcGVkUmVzcG9uc2USWQoSR2V0U2hpcHBlZFZlcnNpb25zEiMuc3RhbXAudjEuR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlEk0KEExpc3REaXZlcmdlZFJvd3MSIS5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSb3dzUmVxdWVzdBoWLnN0YW1wLnYxLkRpdmVyZ2VkUm93cxJdChJGb3JnZXREaXZlcmdlZFJvd3MSIS5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSb3dzUmVxdWVzdBokLnN0YW1wLnYxLkZvcmdldERpdmVyZ2VkUm93c1Jlc3BvbnNlElAKEFJlYWREaXZlcmdlZEJsb2ISIS5zdGFtcC52MS5SZWFkRGl2ZXJnZWRCbG9iUmVxdWVzdBoZLnN0YW1wLnYxLkRpdmVyZ2VkQ29udGVudBJHCgpFbmRSZW1vdmFsEhsuc3RhbXAudjEuRW5kUmVtb3ZhbFJlcXVlc3QaHC5zdGFtcC52MS5FbmRSZW1vdmFsUmVzcG9uc2USRAoLR2V0UmVtb3ZhbHMSHC5zdGFtcC52MS5HZXRSZW1vdmFsc1JlcXVlc3QaFy5zdGFtcC52MS5SYW5nZVJlbW92YWxzEkwKD0xpc3RSYW5nZVF1ZXVlcxIgLnN0YW1wLnYxLkxpc3RSYW5nZVF1ZXVlc1JlcXVlc3QaFy5zdGFtcC52MS5BY2NvdW50UXVldWVzElMKDkxpc3RQYXJ0aXRpb25zEh8uc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXNwb25zZRJWCg9MaXN0RXh0ZW50VXNlcnMSIC5zdGFtcC52MS5MaXN0RXh0ZW50VXNlcnNSZXF1ZXN0GiEuc3RhbXAudjEuTGlzdEV4dGVudFVzZXJzUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+
+/**
+ * @generated from message stamp.v1.ListExtentUsersRequest
+ */
+export type ListExtentUsersRequest = Message<"stamp.v1.ListExtentUsersRequest"> & {
+  /**
+   * Name of the range, e.g. "blob-1".
+   *
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Number of the extent, e.g. 17 (`stamp extent list`).
+   *
+   * @generated from field: uint64 extent_id = 2;
+   */
+  extentId: bigint;
+
+  /**
+   * `next_key` of the page before; empty: from the start.
+   *
+   * @generated from field: bytes from_key = 3;
+   */
+  fromKey: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.ListExtentUsersRequest.
+ * Use `create(ListExtentUsersRequestSchema)` to create a new message.
+ */
+export const ListExtentUsersRequestSchema: GenMessage<ListExtentUsersRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 0);
+
+/**
+ * @generated from message stamp.v1.ListExtentUsersResponse
+ */
+export type ListExtentUsersResponse = Message<"stamp.v1.ListExtentUsersResponse"> & {
+  /**
+   * In the order of their rows, at most 200.
+   *
+   * @generated from field: repeated stamp.v1.ExtentUser users = 1;
+   */
+  users: ExtentUser[];
+
+  /**
+   * Where the next page begins; empty: behind the last row.
+   *
+   * @generated from field: bytes next_key = 2;
+   */
+  nextKey: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.ListExtentUsersResponse.
+ * Use `create(ListExtentUsersResponseSchema)` to create a new message.
+ */
+export const ListExtentUsersResponseSchema: GenMessage<ListExtentUsersResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 1);
+
+/**
+ * A blob with its snapshots, versions and uncommitted blocks.
+ *
+ * @generated from message stamp.v1.ExtentUser
+ */
+export type ExtentUser = Message<"stamp.v1.ExtentUser"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Name of the container, e.g. "photos"; that of a share begins with "~".
+   *
+   * @generated from field: string container = 2;
+   */
+  container: string;
+
+  /**
+   * Name of the blob, e.g. "2026/cat.jpg".
+   *
+   * @generated from field: string blob = 3;
+   */
+  blob: string;
+
+  /**
+   * Bytes of the extent that its rows refer to; bytes that several rows name count several times.
+   *
+   * @generated from field: uint64 bytes = 4;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ExtentUser.
+ * Use `create(ExtentUserSchema)` to create a new message.
+ */
+export const ExtentUserSchema: GenMessage<ExtentUser> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 2);
 
 /**
  * @generated from message stamp.v1.LoadPartitionRequest
@@ -51,7 +152,7 @@ export type LoadPartitionRequest = Message<"stamp.v1.LoadPartitionRequest"> & {
  * Use `create(LoadPartitionRequestSchema)` to create a new message.
  */
 export const LoadPartitionRequestSchema: GenMessage<LoadPartitionRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 0);
+  messageDesc(file_stamp_v1_partition_server, 3);
 
 /**
  * @generated from message stamp.v1.LoadPartitionResponse
@@ -64,7 +165,7 @@ export type LoadPartitionResponse = Message<"stamp.v1.LoadPartitionResponse"> & 
  * Use `create(LoadPartitionResponseSchema)` to create a new message.
  */
 export const LoadPartitionResponseSchema: GenMessage<LoadPartitionResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 1);
+  messageDesc(file_stamp_v1_partition_server, 4);
 
 /**
  * @generated from message stamp.v1.ClosePartitionRequest
@@ -96,7 +197,7 @@ export type ClosePartitionRequest = Message<"stamp.v1.ClosePartitionRequest"> & 
  * Use `create(ClosePartitionRequestSchema)` to create a new message.
  */
 export const ClosePartitionRequestSchema: GenMessage<ClosePartitionRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 2);
+  messageDesc(file_stamp_v1_partition_server, 5);
 
 /**
  * @generated from message stamp.v1.ClosePartitionResponse
@@ -109,7 +210,7 @@ export type ClosePartitionResponse = Message<"stamp.v1.ClosePartitionResponse"> 
  * Use `create(ClosePartitionResponseSchema)` to create a new message.
  */
 export const ClosePartitionResponseSchema: GenMessage<ClosePartitionResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 3);
+  messageDesc(file_stamp_v1_partition_server, 6);
 
 /**
  * @generated from message stamp.v1.ReshapePartitionsRequest
@@ -145,7 +246,7 @@ export type ReshapePartitionsRequest = Message<"stamp.v1.ReshapePartitionsReques
  * Use `create(ReshapePartitionsRequestSchema)` to create a new message.
  */
 export const ReshapePartitionsRequestSchema: GenMessage<ReshapePartitionsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 4);
+  messageDesc(file_stamp_v1_partition_server, 7);
 
 /**
  * @generated from message stamp.v1.ReshapedParent
@@ -167,7 +268,7 @@ export type ReshapedParent = Message<"stamp.v1.ReshapedParent"> & {
  * Use `create(ReshapedParentSchema)` to create a new message.
  */
 export const ReshapedParentSchema: GenMessage<ReshapedParent> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 5);
+  messageDesc(file_stamp_v1_partition_server, 8);
 
 /**
  * @generated from message stamp.v1.ReshapePartitionsResponse
@@ -191,7 +292,7 @@ export type ReshapePartitionsResponse = Message<"stamp.v1.ReshapePartitionsRespo
  * Use `create(ReshapePartitionsResponseSchema)` to create a new message.
  */
 export const ReshapePartitionsResponseSchema: GenMessage<ReshapePartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 6);
+  messageDesc(file_stamp_v1_partition_server, 9);
 
 /**
  * @generated from message stamp.v1.SuggestSplitKeyRequest
@@ -208,7 +309,7 @@ export type SuggestSplitKeyRequest = Message<"stamp.v1.SuggestSplitKeyRequest"> 
  * Use `create(SuggestSplitKeyRequestSchema)` to create a new message.
  */
 export const SuggestSplitKeyRequestSchema: GenMessage<SuggestSplitKeyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 7);
+  messageDesc(file_stamp_v1_partition_server, 10);
 
 /**
  * @generated from message stamp.v1.SuggestSplitKeyResponse
@@ -225,7 +326,7 @@ export type SuggestSplitKeyResponse = Message<"stamp.v1.SuggestSplitKeyResponse"
  * Use `create(SuggestSplitKeyResponseSchema)` to create a new message.
  */
 export const SuggestSplitKeyResponseSchema: GenMessage<SuggestSplitKeyResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 8);
+  messageDesc(file_stamp_v1_partition_server, 11);
 
 /**
  * @generated from message stamp.v1.CheckpointPartitionRequest
@@ -242,7 +343,7 @@ export type CheckpointPartitionRequest = Message<"stamp.v1.CheckpointPartitionRe
  * Use `create(CheckpointPartitionRequestSchema)` to create a new message.
  */
 export const CheckpointPartitionRequestSchema: GenMessage<CheckpointPartitionRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 9);
+  messageDesc(file_stamp_v1_partition_server, 12);
 
 /**
  * @generated from message stamp.v1.CheckpointPartitionResponse
@@ -255,7 +356,7 @@ export type CheckpointPartitionResponse = Message<"stamp.v1.CheckpointPartitionR
  * Use `create(CheckpointPartitionResponseSchema)` to create a new message.
  */
 export const CheckpointPartitionResponseSchema: GenMessage<CheckpointPartitionResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 10);
+  messageDesc(file_stamp_v1_partition_server, 13);
 
 /**
  * @generated from message stamp.v1.CollectPartitionRequest
@@ -272,7 +373,7 @@ export type CollectPartitionRequest = Message<"stamp.v1.CollectPartitionRequest"
  * Use `create(CollectPartitionRequestSchema)` to create a new message.
  */
 export const CollectPartitionRequestSchema: GenMessage<CollectPartitionRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 11);
+  messageDesc(file_stamp_v1_partition_server, 14);
 
 /**
  * @generated from message stamp.v1.CollectPartitionResponse
@@ -324,7 +425,7 @@ export type CollectPartitionResponse = Message<"stamp.v1.CollectPartitionRespons
  * Use `create(CollectPartitionResponseSchema)` to create a new message.
  */
 export const CollectPartitionResponseSchema: GenMessage<CollectPartitionResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 12);
+  messageDesc(file_stamp_v1_partition_server, 15);
 
 /**
  * @generated from message stamp.v1.ListIncarnationsRequest
@@ -365,7 +466,7 @@ export type ListIncarnationsRequest = Message<"stamp.v1.ListIncarnationsRequest"
  * Use `create(ListIncarnationsRequestSchema)` to create a new message.
  */
 export const ListIncarnationsRequestSchema: GenMessage<ListIncarnationsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 13);
+  messageDesc(file_stamp_v1_partition_server, 16);
 
 /**
  * @generated from message stamp.v1.ListIncarnationsResponse
@@ -382,7 +483,7 @@ export type ListIncarnationsResponse = Message<"stamp.v1.ListIncarnationsRespons
  * Use `create(ListIncarnationsResponseSchema)` to create a new message.
  */
 export const ListIncarnationsResponseSchema: GenMessage<ListIncarnationsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 14);
+  messageDesc(file_stamp_v1_partition_server, 17);
 
 /**
  * @generated from message stamp.v1.ExecuteRequest
@@ -425,7 +526,7 @@ export type ExecuteRequest = Message<"stamp.v1.ExecuteRequest"> & {
  * Use `create(ExecuteRequestSchema)` to create a new message.
  */
 export const ExecuteRequestSchema: GenMessage<ExecuteRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 15);
+  messageDesc(file_stamp_v1_partition_server, 18);
 
 /**
  * Levels of fields: docs/design/mixed-releases.md.
@@ -451,7 +552,7 @@ export type DemandingOperation = Message<"stamp.v1.DemandingOperation"> & {
  * Use `create(DemandingOperationSchema)` to create a new message.
  */
 export const DemandingOperationSchema: GenMessage<DemandingOperation> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 16);
+  messageDesc(file_stamp_v1_partition_server, 19);
 
 /**
  * @generated from message stamp.v1.ExecuteResponse
@@ -468,7 +569,7 @@ export type ExecuteResponse = Message<"stamp.v1.ExecuteResponse"> & {
  * Use `create(ExecuteResponseSchema)` to create a new message.
  */
 export const ExecuteResponseSchema: GenMessage<ExecuteResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 17);
+  messageDesc(file_stamp_v1_partition_server, 20);
 
 /**
  * @generated from message stamp.v1.FenceShippedRequest
@@ -504,7 +605,7 @@ export type FenceShippedRequest = Message<"stamp.v1.FenceShippedRequest"> & {
  * Use `create(FenceShippedRequestSchema)` to create a new message.
  */
 export const FenceShippedRequestSchema: GenMessage<FenceShippedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 18);
+  messageDesc(file_stamp_v1_partition_server, 21);
 
 /**
  * @generated from message stamp.v1.FenceShippedResponse
@@ -517,7 +618,7 @@ export type FenceShippedResponse = Message<"stamp.v1.FenceShippedResponse"> & {
  * Use `create(FenceShippedResponseSchema)` to create a new message.
  */
 export const FenceShippedResponseSchema: GenMessage<FenceShippedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 19);
+  messageDesc(file_stamp_v1_partition_server, 22);
 
 /**
  * @generated from message stamp.v1.WriteDataRequest
@@ -553,7 +654,7 @@ export type WriteDataRequest = Message<"stamp.v1.WriteDataRequest"> & {
  * Use `create(WriteDataRequestSchema)` to create a new message.
  */
 export const WriteDataRequestSchema: GenMessage<WriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 20);
+  messageDesc(file_stamp_v1_partition_server, 23);
 
 /**
  * @generated from message stamp.v1.WriteDataResponse
@@ -585,7 +686,7 @@ export type WriteDataResponse = Message<"stamp.v1.WriteDataResponse"> & {
  * Use `create(WriteDataResponseSchema)` to create a new message.
  */
 export const WriteDataResponseSchema: GenMessage<WriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 21);
+  messageDesc(file_stamp_v1_partition_server, 24);
 
 /**
  * @generated from message stamp.v1.PinDataRequest
@@ -621,7 +722,7 @@ export type PinDataRequest = Message<"stamp.v1.PinDataRequest"> & {
  * Use `create(PinDataRequestSchema)` to create a new message.
  */
 export const PinDataRequestSchema: GenMessage<PinDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 22);
+  messageDesc(file_stamp_v1_partition_server, 25);
 
 /**
  * @generated from message stamp.v1.PinDataResponse
@@ -640,7 +741,7 @@ export type PinDataResponse = Message<"stamp.v1.PinDataResponse"> & {
  * Use `create(PinDataResponseSchema)` to create a new message.
  */
 export const PinDataResponseSchema: GenMessage<PinDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 23);
+  messageDesc(file_stamp_v1_partition_server, 26);
 
 /**
  * @generated from message stamp.v1.ApplyShippedRequest
@@ -681,7 +782,7 @@ export type ApplyShippedRequest = Message<"stamp.v1.ApplyShippedRequest"> & {
  * Use `create(ApplyShippedRequestSchema)` to create a new message.
  */
 export const ApplyShippedRequestSchema: GenMessage<ApplyShippedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 24);
+  messageDesc(file_stamp_v1_partition_server, 27);
 
 /**
  * @generated from message stamp.v1.ApplyShippedResponse
@@ -707,7 +808,7 @@ export type ApplyShippedResponse = Message<"stamp.v1.ApplyShippedResponse"> & {
  * Use `create(ApplyShippedResponseSchema)` to create a new message.
  */
 export const ApplyShippedResponseSchema: GenMessage<ApplyShippedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 25);
+  messageDesc(file_stamp_v1_partition_server, 28);
 
 /**
  * @generated from message stamp.v1.ApplyScannedRequest
@@ -747,7 +848,7 @@ export type ApplyScannedRequest = Message<"stamp.v1.ApplyScannedRequest"> & {
  * Use `create(ApplyScannedRequestSchema)` to create a new message.
  */
 export const ApplyScannedRequestSchema: GenMessage<ApplyScannedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 26);
+  messageDesc(file_stamp_v1_partition_server, 29);
 
 /**
  * @generated from message stamp.v1.ApplyScannedResponse
@@ -766,7 +867,7 @@ export type ApplyScannedResponse = Message<"stamp.v1.ApplyScannedResponse"> & {
  * Use `create(ApplyScannedResponseSchema)` to create a new message.
  */
 export const ApplyScannedResponseSchema: GenMessage<ApplyScannedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 27);
+  messageDesc(file_stamp_v1_partition_server, 30);
 
 /**
  * @generated from message stamp.v1.ListPartitionsRequest
@@ -779,7 +880,7 @@ export type ListPartitionsRequest = Message<"stamp.v1.ListPartitionsRequest"> & 
  * Use `create(ListPartitionsRequestSchema)` to create a new message.
  */
 export const ListPartitionsRequestSchema: GenMessage<ListPartitionsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 28);
+  messageDesc(file_stamp_v1_partition_server, 31);
 
 /**
  * @generated from message stamp.v1.PartitionInfo
@@ -855,7 +956,7 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
  * Use `create(PartitionInfoSchema)` to create a new message.
  */
 export const PartitionInfoSchema: GenMessage<PartitionInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 29);
+  messageDesc(file_stamp_v1_partition_server, 32);
 
 /**
  * Counted since it was loaded; packages/range-partition/src/storage-figures.ts says what each is.
@@ -934,7 +1035,7 @@ export type PartitionStorage = Message<"stamp.v1.PartitionStorage"> & {
  * Use `create(PartitionStorageSchema)` to create a new message.
  */
 export const PartitionStorageSchema: GenMessage<PartitionStorage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 30);
+  messageDesc(file_stamp_v1_partition_server, 33);
 
 /**
  * Over the last 10 s.
@@ -991,7 +1092,7 @@ export type RangeLoad = Message<"stamp.v1.RangeLoad"> & {
  * Use `create(RangeLoadSchema)` to create a new message.
  */
 export const RangeLoadSchema: GenMessage<RangeLoad> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 31);
+  messageDesc(file_stamp_v1_partition_server, 34);
 
 /**
  * @generated from message stamp.v1.ListPartitionsResponse
@@ -1013,7 +1114,7 @@ export type ListPartitionsResponse = Message<"stamp.v1.ListPartitionsResponse"> 
  * Use `create(ListPartitionsResponseSchema)` to create a new message.
  */
 export const ListPartitionsResponseSchema: GenMessage<ListPartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 32);
+  messageDesc(file_stamp_v1_partition_server, 35);
 
 /**
  * Serves range partitions.
@@ -1245,6 +1346,16 @@ export const PartitionServer: GenService<{
     methodKind: "unary";
     input: typeof ListPartitionsRequestSchema;
     output: typeof ListPartitionsResponseSchema;
+  },
+  /**
+   * Blobs of the range with bytes in one extent, for operators. Reads rows of the range in pieces: a page may be empty although others follow.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.ListExtentUsers
+   */
+  listExtentUsers: {
+    methodKind: "unary";
+    input: typeof ListExtentUsersRequestSchema;
+    output: typeof ListExtentUsersResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_partition_server, 0);
