@@ -2,44 +2,16 @@
  * `node tests/console/measure.ts`: prints what the console costs: size of the page, first paint, memory, and processor time of the console and
  * of the stamp without a page and with ten, each over a minute. Needs Chromium and Linux.
  */
-import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BrowserContext } from "playwright-core";
 import { ConsoleBench, openBrowser } from "./browser.ts";
+import { consoleOf, mebibytesOf, secondsOf } from "./processes.ts";
 
 const pages = 10;
 const spanMs = 60_000;
 const loads = 5;
-/** Ticks of the kernel in a second. */
-const ticksPerSecond = 100;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
-
-/** Processor time of a process so far, in seconds. */
-function secondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-    .replace(/^.*\) /s, "")
-    .split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-}
-
-const mebibytesOf = (pid: number): number =>
-  Number(/^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1_024;
-
-/** Process of the console: the one whose command line has the folder and the word. */
-function consoleOf(dataDir: string): number {
-  const found = readdirSync("/proc").find((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      const words = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
-      return words.includes("console") && words.includes(dataDir);
-    } catch {
-      return false;
-    }
-  });
-  if (found === undefined) throw new Error("the console does not run");
-  return Number(found);
-}
 
 async function partOf(pids: readonly number[]): Promise<number> {
   const before = pids.reduce((sum, pid) => sum + secondsOf(pid), 0);
