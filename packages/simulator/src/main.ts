@@ -16,7 +16,7 @@ import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/rep
 import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|queues|registers|restarts|bank|leases|holds|locks|consensus|restores|disks|loads|uploads|writers|coding|geo|geo-queues] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
+const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|queues|registers|restarts|bank|leases|handles|holds|locks|consensus|restores|disks|loads|trees|uploads|writers|coding|geo|geo-queues] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({

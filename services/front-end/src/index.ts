@@ -10,3 +10,6 @@ export { initFailed } from "./init/init-door.ts";
 export { checkInit, type Init, InitError, loadInit } from "./init/load-init.ts";
 export { makeAccounts } from "./init/make-accounts.ts";
 export { frontEndMetrics } from "./metrics.ts";
+export { MapCache } from "./routing/map-cache.ts";
+export { Router } from "./routing/router.ts";
+export { rootId, Trees } from "./trees/trees.ts";

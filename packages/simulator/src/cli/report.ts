@@ -17,6 +17,7 @@ export type WorkloadName =
   | "restores"
   | "disks"
   | "loads"
+  | "trees"
   | "uploads"
   | "writers"
   | "coding"
@@ -39,6 +40,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "restores",
   "disks",
   "loads",
+  "trees",
   "uploads",
   "writers",
   "coding",

@@ -20,6 +20,7 @@ import { restartWorkload } from "../workloads/restarts.ts";
 import { restoreWorkload } from "../workloads/restores/workload.ts";
 import type { Tally, Workload } from "../workloads/run/workload.ts";
 import { streamWorkload } from "../workloads/streams.ts";
+import { treeWorkload } from "../workloads/trees/workload.ts";
 import { uploadWorkload } from "../workloads/uploads.ts";
 import { writerWorkload } from "../workloads/writers.ts";
 import { focusNamed } from "./focus.ts";
@@ -41,6 +42,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   restores: restoreWorkload,
   disks: diskWorkload,
   loads: loadWorkload,
+  trees: treeWorkload,
   uploads: uploadWorkload,
   writers: writerWorkload,
   coding: codingWorkload,
