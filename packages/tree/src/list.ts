@@ -39,10 +39,20 @@ interface Frame {
   readonly written: string;
   /** Key of the last entry that was told. */
   after: string;
+  /** Entries behind `after` that this request has read, the next one last. */
+  readonly ahead: NonNullable<StepAnswer["rows"]>[number][];
+  /** True if there may be entries behind those. */
+  more: boolean;
 }
+
+const frameOf = (directory: string, written: string, after: string): Frame => ({ directory, written, after, ahead: [], more: true });
 
 /** Entries that one page reads at most, whether it tells of them or not. */
 export const listRowsMax = 5_000;
+/** Reads that one page makes at most, one after another: each directory is at least one. */
+export const listReadsMax = 1_000;
+/** Entries of one directory that a recursive list reads ahead. They wait while the list is below one of them. */
+const aheadMax = 256;
 
 export function* list(context: MachineContext, path: readonly string[], options: ListOptions): Machine<ListPage> {
   const prefix = keyName(context.names, options.prefix ?? "");
@@ -51,31 +61,40 @@ export function* list(context: MachineContext, path: readonly string[], options:
   const entries: Listed[] = options.continuation ? [] : yield* begun(context, stack, options);
   const opened = stack.map(({ directory }) => directory);
   yield* withoutRemoved(context, stack);
-  let rows = 0;
+  let [rows, reads] = [0, 0];
   while (stack.length > 0) {
     const frame = stack.at(-1) as Frame;
-    const room = Math.min(options.entriesMax - entries.length, listRowsMax - rows);
-    if (room <= 0) return { entries, opened, continuation: tokenOf(stack) };
-    const page: StepAnswer = yield* askOne({ kind: "page", directory: frame.directory, after: frame.after, rowsMax: room });
-    const depth = stack.length;
-    for (const { name, row } of page.rows ?? []) {
-      rows++;
-      frame.after = name;
-      if (!name.startsWith(prefix)) {
-        if (compareBytes(utf8(name), utf8(prefix)) > 0) return { entries, opened };
-        continue;
-      }
-      const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row });
-      if (!held) continue;
-      entries.push({ path: [...stack.slice(1).map(({ written }) => written), held.name], held });
-      if (held.kind === "directory" && options.recursive) {
-        stack.push({ directory: held.id, written: held.name, after: "" });
-        break;
-      }
+    if (frame.ahead.length === 0 && !frame.more) {
+      stack.pop();
+      continue;
     }
-    if (stack.length === depth && !page.more) stack.pop();
+    const room = Math.min(options.entriesMax - entries.length, listRowsMax - rows);
+    if (room <= 0 || reads === listReadsMax) return { entries, opened, continuation: tokenOf(stack) };
+    const next = frame.ahead.pop();
+    if (!next) {
+      reads++;
+      yield* readAhead(frame, options.recursive ? Math.min(room, aheadMax) : room);
+      continue;
+    }
+    const { name, row } = next;
+    rows++;
+    frame.after = name;
+    if (!name.startsWith(prefix)) {
+      if (compareBytes(utf8(name), utf8(prefix)) > 0) return { entries, opened };
+      continue;
+    }
+    const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row });
+    if (!held) continue;
+    entries.push({ path: [...stack.slice(1).map(({ written }) => written), held.name], held });
+    if (held.kind === "directory" && options.recursive) stack.push(frameOf(held.id, held.name, ""));
   }
   return { entries, opened };
+}
+
+function* readAhead(frame: Frame, rowsMax: number): Machine<void> {
+  const page: StepAnswer = yield* askOne({ kind: "page", directory: frame.directory, after: frame.after, rowsMax });
+  frame.ahead.push(...(page.rows ?? []).toReversed());
+  frame.more = page.more === true;
 }
 
 /** Puts the names that the list begins at behind it, and returns the last one, if it is there. */
@@ -87,7 +106,7 @@ function* begun(context: MachineContext, stack: Frame[], { beginFrom = [], recur
     const isLast = depth === beginFrom.length - 1;
     if (!held || (!isLast && held.kind === "file")) return [];
     const path = [...stack.slice(1).map(({ written }) => written), held.name];
-    if (held.kind === "directory" && recursive) stack.push({ directory: held.id, written: held.name, after: "" });
+    if (held.kind === "directory" && recursive) stack.push(frameOf(held.id, held.name, ""));
     if (isLast) return entriesMax > 0 ? [{ path, held }] : [];
   }
   return [];
@@ -95,7 +114,7 @@ function* begun(context: MachineContext, stack: Frame[], { beginFrom = [], recur
 
 function* firstFrame(context: MachineContext, path: readonly string[], after: string): Machine<Frame> {
   const links = yield* resolve(context, path);
-  return { directory: links.at(-1)?.held.id ?? context.root, written: "", after };
+  return frameOf(links.at(-1)?.held.id ?? context.root, "", after);
 }
 
 /** A name that stands before every name with this prefix, and behind most that stand before those. */
@@ -129,8 +148,9 @@ function* withoutRemoved({ root }: MachineContext, stack: Frame[]): Machine<void
   if (removed >= 0) stack.length = removed;
 }
 
+/** A directory is mostly written as the frame above told it last: then it stands there only. */
 const tokenOf = (stack: readonly Frame[]): Uint8Array =>
-  encodeKey(stack.map(({ directory, written, after }) => [directory, written, after]));
+  encodeKey(stack.map(({ directory, written, after }, index) => [directory, written === stack[index - 1]?.after ? "" : written, after]));
 
 /** Frames of a continuation that nests deeper than any path. */
 const framesMax = 512;
@@ -139,8 +159,10 @@ const framesMax = 512;
 function framesOf(token: Uint8Array): Frame[] {
   const components = decodeKey(token, framesMax);
   if (!components.ok || components.value.length === 0) throw new Refused("badContinuation");
-  return components.value.map(([directory, written, after]) => {
-    if (typeof directory === "string" && typeof written === "string" && typeof after === "string") return { directory, written, after };
-    throw new Refused("badContinuation");
-  });
+  const frames: Frame[] = [];
+  for (const [directory, written, after] of components.value) {
+    if (typeof directory !== "string" || typeof written !== "string" || typeof after !== "string") throw new Refused("badContinuation");
+    frames.push(frameOf(directory, written === "" ? (frames.at(-1)?.after ?? "") : written, after));
+  }
+  return frames;
 }

@@ -7,7 +7,7 @@ import { create } from "./changes/create.ts";
 import { remove } from "./changes/remove.ts";
 import { rename } from "./changes/rename.ts";
 import { collect, forget } from "./collect.ts";
-import { list } from "./list.ts";
+import { list, listReadsMax } from "./list.ts";
 import { ended, type Result } from "./machine.ts";
 import { filesNames, keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
@@ -193,6 +193,53 @@ test("promise 6: a list of a directory that is split between any two names tells
     told,
     names.filter((name) => name !== "b"),
   );
+});
+
+test("promise 6: a recursive list reads each entry of a directory once, however many directories are among them", () => {
+  const world = new World();
+  make(world, "d");
+  const paths = Array.from({ length: 300 }, (_, index) => [`d/${index}`, `d/${index}/f`] as const);
+  for (const [directory, file] of paths) {
+    make(world, directory);
+    make(world, file, "file");
+  }
+  let read = 0;
+  const machine = list(context, path("d"), { recursive: true, entriesMax: 5_000 });
+  let turn = machine.next();
+  while (!turn.done) {
+    const answers = turn.value.map((step) => world.step(step));
+    for (const { rows = [] } of answers) read += rows.length;
+    turn = machine.next(answers);
+  }
+  assert.deepEqual([turn.value.entries.length, turn.value.continuation, read], [600, undefined, 600]);
+});
+
+test("promise 6: a continuation in the deepest path of wide characters is no longer than a query takes", () => {
+  const world = new World();
+  const names = Array.from({ length: 63 }, (_, index) => "\u540d".repeat(13) + String(index).padStart(2, "0"));
+  for (let depth = 1; depth <= names.length; depth++) make(world, names.slice(0, depth).join("/"));
+  make(world, [...names, "f"].join("/"), "file");
+  const options = { recursive: true, entriesMax: names.length };
+  const { continuation = new Uint8Array() } = world.run(list(context, [], options));
+  // In hexadecimal digits, beside the rest of a request target of 16,384 characters.
+  assert.ok(2 * continuation.length < 12_000, String(continuation.length));
+  const rest = world.run(list(context, [], { ...options, continuation }));
+  assert.deepEqual(
+    rest.entries.map((entry) => entry.path),
+    [[...names, "f"]],
+  );
+});
+
+test("promise 6: a page of a recursive list ends after so many directories, and the next one goes on there", () => {
+  const world = new World();
+  const names = Array.from({ length: listReadsMax + 1 }, (_, index) => String(index)).toSorted();
+  for (const name of names) make(world, name);
+  const options = { recursive: true, entriesMax: 5_000 };
+  const first = world.run(list(context, [], options));
+  const second = world.run(list(context, [], { ...options, continuation: first.continuation }));
+  assert.ok(first.continuation !== undefined && second.continuation === undefined && second.entries.length > 0);
+  const told = [...first.entries, ...second.entries].map((entry) => entry.path.join("/"));
+  assert.deepEqual(told, names);
 });
 
 test("tree: a rename that has found no directory at its target meets none, and leaves all as it was", () => {
