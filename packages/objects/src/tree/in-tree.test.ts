@@ -175,3 +175,22 @@ test("tree: a page of entries ends with its range and says so, and tells nothing
   table.range = { low: middle, high: emptyBytes };
   assert.deepEqual(page(""), ["bc", false, false]);
 });
+
+test("tree: whoever takes away a file that it has made without content does not take blocks that others have put there", () => {
+  const table = new TestTable();
+  take(table, { kind: "make", at: file });
+  table.policy = { ...noPolicy, hierarchical: true };
+  const unwritten = { kind: "mark", at: file, mark, conditions: { ifNoneMatch: "*" } } as const;
+  const value = {
+    name,
+    conditions: {},
+    blockId: Uint8Array.of(1),
+    body: { inline: emptyBytes, places: [{ extentId: 1, offsetBytes: 0, lengthBytes: 2 }] },
+  };
+  assert.equal(table.run({ case: "putBlock", value }).case, "done");
+  assert.deepEqual([take(table, unwritten).done, take(table, unwritten).refused], [false, "ConditionNotMet"]);
+  assert.equal(take(table, { ...unwritten, conditions: {} }).done, true, "a deletion takes them along");
+  const empty = new TestTable();
+  take(empty, { kind: "make", at: file });
+  assert.equal(take(empty, unwritten).done, true);
+});

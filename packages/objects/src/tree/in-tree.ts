@@ -8,7 +8,7 @@
 
 import type { Conditions } from "../asked-conditions.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "../blobs/protect/leases.ts";
-import { readBlob } from "../blobs/state/blob-state.ts";
+import { readBlob, readLiveStaging } from "../blobs/state/blob-state.ts";
 import { checkWriteConditions } from "../conditions.ts";
 import { refusedByHandles, removalNeed } from "../handles/handle-steps.ts";
 import { isShareContainer } from "../object-keys.ts";
@@ -79,6 +79,8 @@ function* conditionOn(
   const held = looks ? yield* refusedByHandles(prefix, removalNeed(conditions.handleId)) : undefined;
   if (held !== undefined) return held;
   const check = overLease ? checkLeaseOfRead : checkLeaseOfWrite;
+  // A write that failed takes away the name that it has made, but not what others have begun to write there.
+  if (conditions.ifNoneMatch === "*" && !head && (yield* readLiveStaging(context, prefix))) return "ConditionNotMet";
   const error =
     check("Blob", conditions.leaseId, head?.lease, context.leases) ??
     checkWriteConditions({ ...conditions, leaseId: undefined }, head, false);

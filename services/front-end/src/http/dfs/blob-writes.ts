@@ -1,7 +1,8 @@
 /**
  * Writes of the Blob service that make a file or remove one. Put Blob, Put Block and Put Block List of a path where nothing is make an entry
  * first, and the directories above it. The entry's blob has no head until content is committed, so nobody finds the file before that, and
- * the commit is one of the blob: its conditions hold. A write that fails takes the entry away, if nobody else has written to it.
+ * the commit is one of the blob: its conditions hold. A write that fails takes the entry away, if nobody else has written to it, blocks
+ * without content among them. Whoever has met the entry and comes to write when it is gone is told to try again.
  */
 import { newPathAccess, type Parsed, parseConditions, parsed, pathAccessText, rejected } from "@stamp/azure-rest";
 import type { HeldEntry } from "@stamp/objects";
@@ -34,14 +35,19 @@ export async function writeFile(exchange: WritingExchange, write: () => Promise<
   const found = await fileAt(making, names, conditions.value.ifMatch === undefined && conditions.value.leaseId === undefined);
   if (!found.ok) return found;
   const { held, parent, isMade } = found.value;
-  const answer = await write();
-  if (!isMade && !parent) return answer;
-  if (!answer.ok) {
+  const takeAway = async (): Promise<void> => {
     const unwritten = { kind: "file" as const, recursive: false, conditions: { ifNoneMatch: "*" } };
     if (isMade) await runInTree(exchange, making.tree, (context) => remove(context, names, unwritten));
-    return answer;
-  }
-  if (exchange.operation === "PutBlock" || !parent) return answer;
+  };
+  // A body that ends early is thrown.
+  const answer = await write().catch(async (error: unknown) => {
+    await takeAway();
+    throw error;
+  });
+  if (!answer.ok) await takeAway();
+  // These operations make what is not there: the entry has gone, or names another file, since it was looked at.
+  if (!answer.ok && answer.error.code === "BlobNotFound") return rejected("ServerBusy");
+  if (!answer.ok || exchange.operation === "PutBlock" || !parent) return answer;
   const access = await readAccess(exchange, row.value, parent.held);
   const creator = creatorOf(exchange);
   if (!access.ok || !creator.ok) return answer;
@@ -100,7 +106,10 @@ export async function deleteFile(exchange: WritingExchange): Promise<Answer> {
   const names = namesOf(exchange.resource.path);
   const options = { kind: "either" as const, recursive: false, conditions: conditions.value };
   const removed = await runInTree(exchange, tree, (context) => remove(context, names, options));
-  if (removed.ok) return respond(202, { "x-ms-delete-type-permanent": "true" });
+  if (removed.ok) {
+    if (removed.value.kind === "directory") exchange.objects.parts.trees.collect(tree, removed.value.id);
+    return respond(202, { "x-ms-delete-type-permanent": "true" });
+  }
   const isAbsent = removed.refusal === "notFound" || removed.refusal === "notDirectory";
   return isAbsent ? rejected("BlobNotFound") : refused(removed);
 }
