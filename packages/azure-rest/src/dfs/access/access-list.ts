@@ -71,8 +71,8 @@ export const rootLists: AccessLists = {
 
 const bad = (text: string, reason: string): { readonly ok: false; readonly error: RestError } => badHeader(header, text, reason);
 
-/** Ids are object ids, or names of users; no character of the short form stands in one. */
-const idForm = /^[\x21-\x2b\x2d-\x39\x3b-\x7e\u00a1-\ud7ff\ue000-\ufffd]{1,256}$/u;
+/** Ids are object ids, or names of users, in characters that a header has; no character of the short form stands in one. */
+const idForm = /^[\x21-\x2b\x2d-\x39\x3b-\x7e\xa1-\xff]{1,256}$/;
 
 /** True for an object id, and for any other text that can be one in the short form. */
 export const isId = (text: string): boolean => idForm.test(text);

@@ -134,6 +134,7 @@ test("lists: what is not the short form is refused, with a reason", () => {
     `${base},user:a b:r--`,
     `${base},user:${"a".repeat(257)}:r--`,
     `${base},user:a\u0001b:r--`,
+    `${base},user:\u540d:r--`,
   ]) {
     const result = parseLists(text);
     assert.equal(codeOf(result), refused, text);
