@@ -37,7 +37,16 @@ test("removed directories: what is below comes next, and a directory with more i
   const now = started({ a: [{ end: "more", below: ["b"] }, done], b: [{ end: "done", below: ["c"] }] });
   now.removed.add(tree, "a");
   await now.still();
-  assert.deepEqual(now.taken, ["a", "a", "b", "c"]);
+  assert.deepEqual(now.taken, ["a", "b", "c", "a"]);
+});
+
+test("removed directories: a directory with more directories below than may wait, all are taken", async () => {
+  const below = (turn: number) => Array.from({ length: 64 }, (_, index) => `${turn}/${index}`);
+  const turns = Array.from({ length: 200 }, (_, turn): TakenBelow => ({ end: "more", below: below(turn) }));
+  const now = started({ a: [...turns, done] });
+  now.removed.add(tree, "a");
+  for (let round = 0; now.taken.length < 201 * 65 && round < 1_000; round++) await now.still();
+  assert.equal(new Set(now.taken).size, 1 + 200 * 64);
 });
 
 test("removed directories: what was not answered is taken again after a pause, and others come first", async () => {

@@ -65,8 +65,9 @@ export class RemovedDirectories {
     for (let next = this.#waiting.pop(); next !== undefined && !signal.aborted; next = this.#waiting.pop()) {
       const { tree, directory } = next;
       const { end, below } = await this.#turn(next);
-      for (const each of below) this.#keep({ tree, directory: each });
+      // Directories below go first: else one with very many of them would have all of them wait at once.
       if (end === "more") this.#keep({ tree, directory });
+      for (const each of below) this.#keep({ tree, directory: each });
       if (end !== "later") {
         pauseMs = pauseFirstMs;
         continue;
