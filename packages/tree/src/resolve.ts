@@ -15,19 +15,19 @@ export interface Link {
 /** Returns the entries on the way, the last of them what the path names; none for the root. */
 export function* resolve(context: MachineContext, path: readonly string[], remembered: readonly Link[] = []): Machine<readonly Link[]> {
   const links = yield* reach(context, path, remembered);
-  if (links.length < path.length) throw new Refused("notFound");
+  if (links.length < path.length) throw new Refused(links.at(-1)?.held.kind === "file" ? "notDirectory" : "notFound");
   mustBeAdmitted(context, links.at(-1)?.held.id ?? context.root);
   return links;
 }
 
-/** Returns the entries on the way as far as they are there. */
+/** Returns the entries on the way as far as they are there, down to a file at most. */
 export function* reach(context: MachineContext, path: readonly string[], remembered: readonly Link[] = []): Machine<readonly Link[]> {
   const problem = pathProblem(context.names, path);
   if (problem) throw new Refused(problem);
   const links = [...(yield* stillThere(context, path, remembered))];
   let directory = links.at(-1)?.held.id ?? context.root;
   for (const name of path.slice(links.length)) {
-    if (links.at(-1)?.held.kind === "file") throw new Refused("notDirectory");
+    if (links.at(-1)?.held.kind === "file") break;
     const at: EntryAddress = { kind: "entry", directory, name: keyName(context.names, name) };
     const held = yield* shown(context, at);
     if (!held) break;

@@ -80,13 +80,17 @@ async function admitPath(
   names: readonly string[],
 ): Promise<Parsed<readonly string[]>> {
   const found = await runInTree(exchange, treeNameOf(exchange, row), (context) => reach(context, names));
-  if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
-  const chain: Named[] = [undefined, ...found.value.map(({ held }) => held)];
+  if (!found.ok) return refused(found);
+  const isThere = found.value.length === names.length;
+  // A file on the way ends it: only whoever may look into its directory is told more than who may not.
+  const onTheWay = isThere ? found.value : found.value.filter(({ held }) => held.kind === "directory");
+  const chain: Named[] = [undefined, ...onTheWay.map(({ held }) => held)];
   const read = await readAll(exchange, row, chain);
   if (!read.ok) return read;
-  const isThere = found.value.length === names.length;
+  // A file without content is not there yet.
   const path = isThere ? read.value.at(-1) : undefined;
-  const above = isThere ? read.value.slice(0, -1) : read.value;
+  const above = (isThere ? read.value.slice(0, -1) : read.value).filter((each) => each !== undefined);
+  if (above.length < chain.length - (isThere ? 1 : 0)) return rejected("BlobNotFound");
   if (!allows(judged, operation, above, path)) return forbidden;
   if (rights !== undefined && path && !grants(judged, path, rights)) return forbidden;
   return parsed(chain.map((held) => held?.id ?? rootId));
@@ -97,13 +101,14 @@ type GuardedPath = ReturnType<typeof guardedBy>;
 /** Paths whose access control is read at once. */
 const readAtOnce = 64;
 
-async function readAll(exchange: OnPath, row: Container, paths: readonly Named[]): Promise<Parsed<readonly GuardedPath[]>> {
-  const guarded: GuardedPath[] = [];
+/** Undefined: it was removed since, or has no content yet. */
+async function readAll(exchange: OnPath, row: Container, paths: readonly Named[]): Promise<Parsed<readonly (GuardedPath | undefined)[]>> {
+  const guarded: (GuardedPath | undefined)[] = [];
   for (let at = 0; at < paths.length; at += readAtOnce) {
     const some = paths.slice(at, at + readAtOnce);
     for (const access of await Promise.all(some.map((held) => readAccess(exchange, row, held)))) {
-      if (!access.ok) return access;
-      guarded.push(guardedBy(access.value));
+      if (!access.ok && access.error.code !== "BlobNotFound") return access;
+      guarded.push(access.ok ? guardedBy(access.value) : undefined);
     }
   }
   return parsed(guarded);
