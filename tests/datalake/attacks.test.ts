@@ -64,8 +64,8 @@ const ask = (method: string, target: string, headers: Headers, body = ""): Promi
   );
 
 /** As the account itself: what a test prepares. */
-async function byKey(method: string, path: string, headers: Headers = {}): Promise<Answer> {
-  const answer = await answerOf(lake.raw(method, path, { headers: { "x-ms-version": version, ...headers } }));
+async function byKey(method: string, path: string, headers: Headers = {}, body?: string): Promise<Answer> {
+  const answer = await answerOf(lake.raw(method, path, { headers: { "x-ms-version": version, ...headers }, ...(body && { body }) }));
   assert.match(answer.told, /^20\d/, `${method} ${path}: ${answer.text}`);
   return answer;
 }
@@ -159,11 +159,51 @@ test("attacks, a creation over a directory, or in somebody else's name: it gives
   }
 });
 
+test("attacks, a creation in somebody else's name by a role that owns nothing, or by a SAS of one: refused", async () => {
+  const writer = await token({ roles: ["writers"], groups: [myGroup] });
+  const create = async (headers: Headers, query = ""): Promise<string> =>
+    (await ask("PUT", `/lake/named/f?resource=file${query}`, headers)).told;
+  assert.equal(await create({ ...writer, "x-ms-owner": "other" }), forbidden);
+  assert.equal(await create({ ...writer, "x-ms-group": "other" }), forbidden);
+  assert.equal(await create({ ...writer, "x-ms-owner": me, "x-ms-group": myGroup, "x-ms-permissions": "0600" }), "201");
+  const ofWriters = await delegationKey(lake, "writers", "/");
+  const signed = { service: "blob", account: accountName, key: accountKey } as const;
+  const query = `&${delegationSas(signed, ofWriters, "lake/named/f", "rcwop", { sr: "b" })}`;
+  assert.equal(await create({}, query), "201");
+  assert.equal(await create({ "x-ms-owner": "other" }, query), forbidden);
+  const ofOwners = `&${sas("lake/named/f", "rcwop", { sr: "b" })}`;
+  assert.equal(await create({ "x-ms-owner": "other" }, ofOwners), "201");
+});
+
+test("attacks, a token with the id of the superuser, or a group of it: it owns nothing by that", async () => {
+  await setAccess("/", "user::rwx,group::rwx,other::---");
+  for (const claims of [{ oid: "$superuser" }, { groups: ["$superuser"] }]) {
+    assert.equal((await ask("HEAD", "/lake/?action=checkAccess&fsAction=--x", await token(claims))).told, forbidden);
+    assert.equal((await ask("PUT", "/lake/taken?resource=file", await token(claims))).told, forbidden);
+  }
+});
+
+test("attacks, names in a directory that is closed to the caller: nothing tells which are there", async () => {
+  await setAccess("/", "user::rwx,group::r-x,other::--x");
+  await byKey("PUT", "/lake/closed/f?resource=file");
+  await byKey("PUT", "/lake/closed/blocks?comp=block&blockid=AAAA", {}, "x");
+  await setAccess("closed", "user::rwx,group::---,other::---");
+  const bearer = await token();
+  for (const path of ["f", "f/x", "f/x/y", "blocks", "blocks/x", "no", "no/x"])
+    for (const method of ["HEAD", "GET", "DELETE"])
+      assert.match((await ask(method, `/lake/closed/${path}`, bearer)).told, /^403/, `${method} ${path}`);
+  await setAccess("closed", "user::rwx,group::---,other::--x");
+  assert.equal((await ask("HEAD", "/lake/closed/f/x", bearer)).told, "404 PathNotFound");
+});
+
 test("attacks, ids that access control can't hold: no SAS has one, and no bearer creates with one", async () => {
   await byKey("PUT", "/lake/ids/held?resource=file");
   for (const who of ["saoid", "suoid"]) {
     const query = sas("lake/ids/new", "rcw", { sr: "b", [who]: `a,user:${me}` });
     assert.equal((await ask("PUT", `/lake/ids/new?resource=file&${query}`, {})).told, "403 AuthenticationFailed");
+    // No header can say who owns it.
+    const wide = sas("lake/ids/new", "rcw", { sr: "b", [who]: "\u540d" });
+    assert.equal((await ask("PUT", `/lake/ids/new?resource=file&${wide}`, {})).told, "403 AuthenticationFailed");
   }
   const bearer = await token({ oid: "system:serviceaccount:a:b", roles: ["owners"] });
   const blob = { ...bearer, "x-ms-blob-type": "BlockBlob" };
@@ -171,6 +211,8 @@ test("attacks, ids that access control can't hold: no SAS has one, and no bearer
   assert.equal((await ask("PUT", "/lake/ids/d?resource=directory", bearer)).told, forbidden);
   assert.equal((await ask("PUT", "/lake/ids/b", blob, "x")).told, forbidden);
   assert.equal((await ask("PUT", "/lake/ids/above/b", blob, "x")).told, forbidden);
+  const superuser = await token({ oid: "$superuser", groups: ["$superuser"], roles: ["writers"] });
+  assert.equal((await ask("PUT", "/lake/ids/f?resource=file", superuser)).told, forbidden);
   for (const path of ["f", "d", "b", "above"]) assert.match((await ask("HEAD", `/lake/ids/${path}`, bearer)).told, /^404/, path);
   assert.equal((await ask("PUT", "/lake/ids/held", blob, "x")).told, "201", "what is there keeps its owner");
 });

@@ -100,7 +100,7 @@ const tableRows: Readonly<Record<TableOperationName, OperationAuthorization>> = 
 /** Returns the least role of a bearer for what a SAS needs this letter for, where an operation asks `access.may`. */
 export function roleOfLetter(letter: string): BearerRole {
   if (letter === "r" || letter === "l") return "read";
-  return "tfixy".includes(letter) ? "own" : "contribute";
+  return "tfixyo".includes(letter) ? "own" : "contribute";
 }
 
 export const blobAuthorizationOf = (name: BlobOperationName, headers: HttpHeaders, query: Query): OperationAuthorization =>

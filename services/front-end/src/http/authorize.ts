@@ -31,6 +31,7 @@ import {
   type SignedIdentifier,
   type SignedResource,
   type SigningKeys,
+  superuserId,
   type Target,
   termsOf,
   unknownAccount,
@@ -319,9 +320,10 @@ function suffices({ asker, account, tokens }: AuthorizationInput, operation: str
   }
 }
 
-const identityOf = (id: string, groups: readonly string[]): Identity => ({
-  id: canonicalId(id),
-  groups: new Set(groups.map(canonicalId)),
+/** The superuser's id is nobody's: whoever has it in a token or a signature owns nothing by it. */
+export const identityOf = (id: string, groups: readonly string[]): Identity => ({
+  id: id === superuserId ? "" : canonicalId(id),
+  groups: new Set(groups.filter((group) => group !== superuserId).map(canonicalId)),
   superuser: false,
 });
 

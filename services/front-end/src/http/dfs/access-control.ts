@@ -14,6 +14,7 @@ import {
 } from "@stamp/azure-rest";
 import { resolve } from "@stamp/tree";
 import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
+import { identityOf } from "../authorize.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { changeAccess } from "./access.ts";
 import { type DataLakeExchange, namesOf, type OnPath, rootUnder, rowOf, treeNameOf } from "./exchange.ts";
@@ -29,6 +30,12 @@ export function mayOwn({ access }: OnPath, { owner, group, permissions, lists }:
   const owns = owner === undefined && group === undefined ? true : access.may("o");
   const lets = lists === undefined && (permissions === undefined || !alone) ? true : access.may("p");
   return owns && lets ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
+}
+
+/** Returns the identity that limits which owner and group a new path gets: whom lists judge, or a bearer whose role owns nothing. */
+export function madeBy({ access }: OnPath): Identity | undefined {
+  const { judged, bearer } = access;
+  return judged ?? (bearer && !access.may("o") ? identityOf(bearer.objectId, bearer.groups) : undefined);
 }
 
 /** True if whoever is judged may give the path what the request names. It is decided by the access control that is changed. */

@@ -53,8 +53,10 @@ export const typeHeader = (kind: PathKind): ResponseHeaders => ({ "x-ms-resource
 
 /** Returns the owner of what the caller makes. Refuses a bearer whose id can't stand in access control: nobody could be told apart by it. */
 export function creatorOf({ access: { ownerId } }: OnPath): Parsed<string> {
-  if (ownerId === undefined || isId(ownerId)) return parsed(ownerId ?? superuserId);
-  const message = "The token's object id (oid, or sub) can't own a path: it has a space, comma or colon, or more than 256 characters.";
+  if (ownerId === undefined) return parsed(superuserId);
+  if (isId(ownerId) && ownerId !== superuserId) return parsed(ownerId);
+  const message =
+    "The token's object id (oid, or sub) can't own a path: it has a space, comma or colon, or more than 256 characters, or is $superuser.";
   return rejected("AuthorizationPermissionMismatch", {}, { message });
 }
 
@@ -104,7 +106,8 @@ export async function changeAccess(
     if (!next.ok) return next;
     const pathAccess = pathAccessText(kind, next.value);
     const wanted = blob.ok
-      ? { ifMatch: etagHeader(exchange.version, blob.value.etag), ...(leaseId === undefined ? {} : { leaseId }) }
+      ? // The lease of a root is that of its filesystem, which was looked at.
+        { ifMatch: etagHeader(exchange.version, blob.value.etag), ...(leaseId === undefined || !held ? {} : { leaseId }) }
       : { ifNoneMatch: "*" };
     const value = { name, conditions: wanted, pathAccess };
     const made = blob.ok

@@ -29,7 +29,7 @@ import { withKey } from "../blob/content/scopes.ts";
 import type { BlobExchange } from "../blob/exchange.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { creatorOf, type Named, readAccess } from "./access.ts";
-import { mayChange, mayOwn } from "./access-control.ts";
+import { madeBy, mayChange, mayOwn } from "./access-control.ts";
 import {
   asBlob,
   contentOf,
@@ -88,7 +88,7 @@ async function createPath(exchange: Creating, kind: HeldKind): Promise<Answer> {
   const names = namesOf(exchange.resource.path);
   const { conditions, ownership, umask, content } = exchange.asked;
   const accessIn = (parent: PathAccess): Parsed<string> => {
-    if (!mayChange(exchange.access.judged, { owner: creator.value, group: parent.group }, ownership))
+    if (!mayChange(madeBy(exchange), { owner: creator.value, group: parent.group }, ownership))
       return rejected("AuthorizationPermissionMismatch");
     return parsed(pathAccessText(kind, newPathAccess(kind, parent, creator.value, { asked: ownership, umask })));
   };
