@@ -1,0 +1,44 @@
+/** Blocks that a flush commits. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { packBlockSizes } from "@stamp/wire";
+import { blockIdAt, plan, positionOfBlock } from "./data.ts";
+
+type Sizes = readonly (readonly [position: number, sizeBytes: number])[];
+const packed = (sizes: Sizes): Uint8Array =>
+  packBlockSizes(sizes.map(([position, sizeBytes]) => ({ blockId: blockIdAt(position), sizeBytes })));
+
+/** Returns the blocks that a flush commits, with their ids as positions, or its refusal. */
+function flushed(committed: Sizes, uncommitted: Sizes, position: number): readonly string[] | string {
+  const contentBytes = committed.reduce((sum, [, sizeBytes]) => sum + sizeBytes, 0);
+  const lists = { packedCommitted: packed(committed), packedUncommitted: packed(uncommitted) };
+  const planned = plan(contentBytes, { position, retains: false }, lists);
+  return planned.ok ? planned.value.map(({ blockId, source }) => `${source} ${positionOfBlock(blockId)}`) : planned.error.code;
+}
+
+test("flush, blocks without a gap: they follow the content, and what lies behind the position is left out", () => {
+  assert.deepEqual(
+    flushed(
+      [[0, 4]],
+      [
+        [4, 2],
+        [6, 3],
+        [9, 1],
+      ],
+      9,
+    ),
+    ["committed 0", "uncommitted 4", "uncommitted 6"],
+  );
+  assert.equal(flushed([[0, 4]], [[5, 2]], 7), "InvalidFlushPosition");
+  assert.equal(flushed([[0, 4]], [[4, 2]], 5), "InvalidFlushPosition");
+});
+
+test("flush, an id that stands twice among the blocks: it is refused, because a list would take one content for both", () => {
+  const twice: Sizes = [
+    [0, 4],
+    [0, 6],
+  ];
+  assert.equal(flushed(twice, [[10, 2]], 12), "InvalidFlushOperation");
+  assert.equal(flushed([[10, 10]], [[10, 2]], 12), "InvalidFlushOperation");
+  assert.deepEqual(flushed([[10, 8]], [[8, 2]], 10), ["committed 10", "uncommitted 8"]);
+});
