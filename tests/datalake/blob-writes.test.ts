@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
-import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
+import { setTimeout } from "node:timers/promises";
+import { BlobSASPermissions, BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 import type { DataLakeFileSystemClient } from "@azure/storage-file-datalake";
 import { type Lake, refusal, startLake } from "./lake.ts";
 
@@ -19,6 +20,8 @@ async function both(): Promise<[DataLakeFileSystemClient, ContainerClient]> {
 
 const put = (container: ContainerClient, path: string, text: string) => container.getBlockBlobClient(path).upload(text, text.length);
 const read = async (container: ContainerClient, path: string) => (await container.getBlobClient(path).downloadToBuffer()).toString();
+
+const writes = () => ({ permissions: BlobSASPermissions.parse("cw"), expiresOn: new Date(Date.now() + 600_000) });
 
 async function paths(files: DataLakeFileSystemClient): Promise<string[]> {
   const names: string[] = [];
@@ -126,4 +129,71 @@ test("datalake: the dfs door knows hosts of both services, which SDKs make of ea
   assert.equal(await ask("HEAD", "dfs", "/lake-1/?action=getAccessControl"), "401 NoAuthenticationInformation");
   assert.equal(await ask("HEAD", "blob", "/lake-1/?action=getAccessControl"), "401 NoAuthenticationInformation");
   assert.equal(await ask("GET", "queue", "/lake-1/f"), "400 InvalidUri");
+});
+
+test("datalake: a block that fails takes none of the others' blocks away, and their list makes the file", async () => {
+  const [files] = await both();
+  const once = { retryOptions: { maxTries: 1 } };
+  const blob = BlobServiceClient.fromConnectionString(lake.connectionString, once)
+    .getContainerClient(files.name)
+    .getBlockBlobClient("d/parts");
+  const wrong = new Uint8Array(16);
+  const ends = await Promise.all(
+    Array.from({ length: 12 }, (_, index) => {
+      const id = Buffer.from(`id-${String(index).padStart(3, "0")}`).toString("base64");
+      const told = blob.stageBlock(id, "x", 1, index % 2 === 0 ? { transactionalContentMD5: wrong } : {});
+      return told.then(
+        () => [id],
+        (error: { statusCode: number }) => {
+          assert.ok(error.statusCode === 400 || error.statusCode === 503, String(error));
+          return [];
+        },
+      );
+    }),
+  );
+  const ids = ends.flat();
+  if (ids.length === 0) return;
+  await blob.commitBlockList(ids);
+  assert.deepEqual(await paths(files), ["d/", `d/parts:${ids.length}`]);
+});
+
+test("datalake: a file is not put into the archive, from where nothing takes it", async () => {
+  const [files, container] = await both();
+  const blob = container.getBlockBlobClient("f");
+  assert.equal(await refusal(blob.upload("x", 1, { tier: "Archive" })), "501 NotImplemented");
+  await blob.stageBlock("AAAA", "x", 1);
+  assert.equal(await refusal(blob.commitBlockList(["AAAA"], { tier: "Archive" })), "501 NotImplemented");
+  await blob.upload("cool", 4, { tier: "Cool" });
+  assert.equal(await read(container, "f"), "cool");
+  assert.deepEqual(await paths(files), ["f:4"]);
+});
+
+test("datalake: List Blobs tells nothing by a prefix that no path begins with", async () => {
+  const [, container] = await both();
+  await put(container, "a/b", "x");
+  for (const prefix of ["/", "/a", "a//", "a//b", "./", "a/../", `${"n".repeat(256)}/`, `${"d/".repeat(70)}`, "a/b/c"])
+    assert.deepEqual(await listed(container, prefix), [], prefix.slice(0, 10));
+  assert.deepEqual(await listed(container, "a/"), ["a/b"]);
+});
+
+test("datalake: a write whose client goes away in the middle leaves no name that keeps its directory from being removed", async () => {
+  const [files, container] = await both();
+  const url = new URL(await container.getBlockBlobClient("d/f").generateSasUrl(writes()));
+  const headers = { "x-ms-version": "2025-05-05", "x-ms-blob-type": "BlockBlob", "content-length": "1000000" };
+  const sent = request(url, { method: "PUT", headers }).on("error", () => {});
+  sent.write("x".repeat(100_000));
+  const directory = files.getDirectoryClient("d");
+  while (!(await directory.exists())) await setTimeout(10);
+  sent.destroy();
+  const removed = async (): Promise<string> =>
+    directory.delete(false).then(
+      () => "removed",
+      (error: { code: string }) => error.code,
+    );
+  let told = await removed();
+  for (let attempt = 0; told === "DirectoryNotEmpty" && attempt < 500; attempt++) {
+    await setTimeout(20);
+    told = await removed();
+  }
+  assert.equal(told, "removed");
 });

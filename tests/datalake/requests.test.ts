@@ -44,6 +44,19 @@ test("dfs requests: conditions hold for the root directory, too", async () => {
   }
 });
 
+test("dfs requests: access control of the root directory is set under the lease of its filesystem", async () => {
+  const id = "11111111-1111-1111-1111-111111111111";
+  assert.equal(await ask("PUT /leased?resource=filesystem"), "201");
+  const acquire = { "x-ms-lease-action": "acquire", "x-ms-lease-duration": "60", "x-ms-proposed-lease-id": id };
+  assert.equal(await ask("PUT /leased?restype=container&comp=lease", acquire), "201");
+  for (const permissions of ["0755", "0700"]) {
+    const headers = { "x-ms-permissions": permissions, "x-ms-lease-id": id };
+    assert.equal(await ask("PATCH /leased/?action=setAccessControl", headers), "200", permissions);
+  }
+  const other = { "x-ms-permissions": "0755", "x-ms-lease-id": "22222222-2222-2222-2222-222222222222" };
+  assert.match(await ask("PATCH /leased/?action=setAccessControl", other), /^4(09|12) /);
+});
+
 test("dfs requests: a filesystem gets the encryption scope that its creation names, or is refused", async () => {
   const headers = { "x-ms-default-encryption-scope": "nobodys", "x-ms-deny-encryption-scope-override": "true" };
   assert.match(await ask("PUT /scoped?resource=filesystem", headers), /^4\d\d /);
@@ -109,7 +122,7 @@ test("dfs requests: names at the bounds, and beyond them", async () => {
 
 test("dfs requests: continuations of nobody's list are refused", async () => {
   assert.equal(await ask("PUT /pages?resource=filesystem"), "201");
-  for (const token of ["zz", "00", "ff", "01ff", "7f".repeat(100), "0"])
+  for (const token of ["zz", "00", "ff", "01ff", "7f".repeat(100), "0", "0502610013fe00"])
     for (const list of ["/pages?resource=filesystem&recursive=true", "/?resource=account"])
       assert.equal(await ask(`GET ${list}&continuation=${token}`), "400 InvalidQueryParameterValue", `${list} ${token.slice(0, 8)}`);
 });

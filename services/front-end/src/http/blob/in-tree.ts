@@ -63,6 +63,8 @@ const missingParameters = ["snapshot", "versionid", "deletetype"];
 function missingOf({ operation, headers, target }: BlobExchange): string | undefined {
   if (!writing.has(operation) && operation !== "DeleteBlob") return undefined;
   if (headers["x-ms-delete-snapshots"]?.toLowerCase() === "only") return "x-ms-delete-snapshots: only";
+  // Nothing takes a file out of the archive again: Set Blob Tier is not here.
+  if (headers["x-ms-access-tier"]?.toLowerCase() === "archive") return "x-ms-access-tier: Archive";
   return missingHeaders.find((name) => headers[name] !== undefined) ?? missingParameters.find((name) => target.query.has(name));
 }
 

@@ -15,7 +15,7 @@ import {
   parseListQuery,
 } from "@stamp/azure-rest";
 import { toHex } from "@stamp/base";
-import { type Listed, list } from "@stamp/tree";
+import { type Listed, list, type Refusal } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { blobOf } from "../../objects/wire-to-rest.ts";
 import { containerOfRequest } from "../blob/exchange.ts";
@@ -30,6 +30,19 @@ import { bytesOf } from "./tokens.ts";
 /** Properties of paths that are read at once. */
 const readAtOnce = 64;
 const entryBytesExpected = 768;
+/** Entries of a page at most whose metadata are shown, of up to 8 KiB each. */
+const withMetadataMax = 1_000;
+/** Refusals of the directory that a prefix names: nothing begins so. */
+const absent: ReadonlySet<Refusal> = new Set<Refusal>([
+  "notFound",
+  "notDirectory",
+  "empty",
+  "nameTooLong",
+  "pathTooLong",
+  "tooDeep",
+  "badCharacter",
+  "dots",
+]);
 const shownHere: ReadonlySet<string> = new Set(["metadata", "uncommittedblobs", "copy"]);
 
 export async function listBlobsInTree(exchange: WritingExchange): Promise<Answer> {
@@ -45,16 +58,17 @@ export async function listBlobsInTree(exchange: WritingExchange): Promise<Answer
   const row = await containerOfRequest(exchange);
   if (!row.ok) return row;
   const slash = prefix.lastIndexOf("/");
-  const above = namesOf(prefix.slice(0, Math.max(0, slash)));
+  const above = slash < 0 ? [] : prefix.slice(0, slash).split("/");
   const first = prefix.slice(slash + 1);
   const recursive = delimiter === "";
   // It may name something before the prefix: then the list begins as without it.
   const from = !isContinued && marker.startsWith(prefix) ? namesOf(marker.slice(slash + 1)) : [];
   const beginFrom = from.length > 0 ? from.slice(0, recursive ? from.length : 1) : first === "" ? [] : [first];
   if (!isContinued && !marker.startsWith(prefix) && marker > prefix) return notImplemented("A list that starts behind its prefix");
-  const options = { recursive, entriesMax: maxResults, continuation, beginFrom };
+  const entriesMax = include.has("metadata") ? Math.min(maxResults, withMetadataMax) : maxResults;
+  const options = { recursive, entriesMax, continuation, beginFrom };
   const page = await runInTree(exchange, treeNameOf(exchange, row.value), (context) => list(context, above, options));
-  const isAbsent = !page.ok && (page.refusal === "notFound" || page.refusal === "notDirectory");
+  const isAbsent = !page.ok && absent.has(page.refusal);
   if (!page.ok && !isAbsent) return refused(page);
   const { entries, continuation: next } = page.ok ? page.value : { entries: [], continuation: undefined };
   // Names with the beginning are next to each other.

@@ -21,7 +21,7 @@ export const propertiesHeader = (metadata: Readonly<Record<string, string>>): Re
 function markerOf(continuation: string | undefined): Parsed<{ readonly marker: string; readonly markerStamp: bigint }> {
   if (continuation === undefined) return parsed({ marker: "", markerStamp: 0n });
   const token = decodeToken(continuation, ([marker, stamp]) =>
-    typeof marker === "string" && typeof stamp === "number" ? { marker, markerStamp: toWire(stamp) } : undefined,
+    typeof marker === "string" && typeof stamp === "number" && stamp >= 0 ? { marker, markerStamp: toWire(stamp) } : undefined,
   );
   return token;
 }
