@@ -332,6 +332,14 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 15 * minutes,
     },
     {
+      title: "tools of other projects at the Files service",
+      guards: "rclone's azurefiles and azure-cli",
+      all: true,
+      // Where a registry is away, its tool is skipped.
+      command: [...tests, "--minutes", "30", "tests/interop/files.slow.ts"],
+      timeoutMs: 40 * minutes,
+    },
+    {
       title: "suites of other projects, with a stamp in place of the emulator",
       guards: "startStamp for users of the emulator: adlfs and universal-pathlib",
       all: true,
