@@ -23,6 +23,7 @@ import {
   type TransactionPlan,
 } from "./state/changes.ts";
 import { CompactRecords } from "./state/compact-records.ts";
+import { ExtentIndex } from "./state/extent-index.ts";
 
 interface StreamEntry {
   readonly record: StreamRecord;
@@ -40,11 +41,7 @@ export class StreamState {
   readonly #nodes = new Map<string, NodeRecord>();
   readonly #references = new ReferenceCounts();
   readonly #segmentReferences = new Map<number, number>();
-  readonly #unsealed = new Set<ExtentId>();
-  readonly #incomplete = new Set<ExtentId>();
-  readonly #garbage = new Set<ExtentId>();
-  readonly #attempts = new Set<ExtentId>();
-  readonly #unreferenced = new Set<ExtentId>();
+  readonly #index = new ExtentIndex();
   readonly #looseSegments = new Set<number>();
   readonly #counts = new ExtentCounts();
   readonly #compact = new CompactRecords((nodeId) => this.#nodes.get(nodeId));
@@ -251,27 +248,27 @@ export class StreamState {
 
   /** Returns the extents in the phases `allocating`, `open` and `sealing`. */
   unsealed(): ReadonlySet<ExtentId> {
-    return this.#unsealed;
+    return this.#index.unsealed;
   }
 
   /** Returns the `sealed` extents with a replica that is not known to be complete, or with a copy that was begun. */
   incomplete(): ReadonlySet<ExtentId> {
-    return this.#incomplete;
+    return this.#index.incomplete;
   }
 
   /** Returns the extents with an attempt (coding, repair of a fragment, decoding) that was begun. */
   attempts(): ReadonlySet<ExtentId> {
-    return this.#attempts;
+    return this.#index.attempts;
   }
 
   /** Returns the extents that are `dropped`, or have replicas or fragments that were replaced. */
   garbage(): ReadonlySet<ExtentId> {
-    return this.#garbage;
+    return this.#index.garbage;
   }
 
   /** Returns the extents that are `open`, `sealing` or `sealed` and in no list: nobody can bring them back. */
   unreferenced(): ReadonlySet<ExtentId> {
-    return this.#unreferenced;
+    return this.#index.unreferenced;
   }
 
   /** Segments that no list refers to. */
@@ -340,7 +337,7 @@ export class StreamState {
         else if (before.sealedLengthBytes !== undefined && before.sealedLengthBytes !== record.sealedLengthBytes)
           this.#segmentBytes = new WeakMap();
         this.#extents.set(record.id, record);
-        this.#index(record);
+        this.#index.put(record, this.#references.of(record.id) > 0);
         return;
       }
       case "node":
@@ -371,23 +368,13 @@ export class StreamState {
         this.#counts.changed(this.#extents.get(removal.id), undefined);
         this.#extents.delete(removal.id);
         this.#order.removed();
-        for (const index of [this.#unsealed, this.#incomplete, this.#garbage, this.#attempts, this.#unreferenced]) index.delete(removal.id);
+        this.#index.remove(removal.id);
         return;
       case "removeSegment":
         assert(!this.#segmentReferences.has(removal.id), "a segment that a list refers to is not removed");
         this.#segments.delete(removal.id);
         this.#looseSegments.delete(removal.id);
     }
-  }
-
-  #index(extent: ExtentRecord): void {
-    const { phase, replicas, repair, removed, attempt, removedFragments } = extent;
-    const belongs = (index: Set<ExtentId>, inside: boolean): unknown => (inside ? index.add(extent.id) : index.delete(extent.id));
-    belongs(this.#unsealed, phase === "allocating" || phase === "open" || phase === "sealing");
-    belongs(this.#incomplete, phase === "sealed" && (repair !== undefined || replicas.some((replica) => !replica.complete)));
-    belongs(this.#garbage, phase === "dropped" || removed.length > 0 || removedFragments !== undefined);
-    belongs(this.#attempts, phase === "sealed" && attempt !== undefined);
-    belongs(this.#unreferenced, phase !== "allocating" && phase !== "dropped" && this.#references.of(extent.id) === 0);
   }
 
   #list(record: StreamRecord): ExtentList {
@@ -426,11 +413,11 @@ export class StreamState {
     for (let at = from; at < to; at++) {
       const id = extents[at] as ExtentId;
       if (this.#references.change(id, step) > 0) {
-        if (this.#unreferenced.size > 0) this.#unreferenced.delete(id);
+        if (this.#index.unreferenced.size > 0) this.#index.unreferenced.delete(id);
         continue;
       }
       const phase = this.#extents.get(id)?.phase;
-      if (phase !== undefined && phase !== "allocating" && phase !== "dropped") this.#unreferenced.add(id);
+      if (phase !== undefined && phase !== "allocating" && phase !== "dropped") this.#index.unreferenced.add(id);
     }
   }
 
