@@ -5,7 +5,7 @@ import { extentId, extentVersion, type Failed, FailureError, JoinedWork, type Ou
 import { type Profile, profileOf } from "@stamp/erasure";
 import { type FragmentSpec, fragmentBytesMax, fragmentBytesOf } from "@stamp/extent";
 import { type CodedExtent, type FragmentNode, fromWire } from "@stamp/wire";
-import type { WantedFragment } from "./fragment-files.ts";
+import type { WantedFragment } from "./wanted-fragment.ts";
 
 /** Coded extent, as a request describes it. */
 export interface CodedDescription {

@@ -4,9 +4,9 @@ import type { FragmentSpec } from "@stamp/extent";
 import { type RepairFragmentRequest, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import { otherThan, type WantedFragment } from "./fragment-files.ts";
 import { admitRequest, type CodedDescription, codedOf, type FragmentAt, fragmentsOf, jobName, wantedOf } from "./fragment-requests.ts";
 import { FragmentSources, PacedSteps, stripeBytes } from "./fragment-sources.ts";
+import { otherThan, type WantedFragment } from "./wanted-fragment.ts";
 
 type Repaired = { readonly bytesRead: bigint };
 
