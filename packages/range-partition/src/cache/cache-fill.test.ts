@@ -9,16 +9,22 @@ import { type FilledRange, FillQueue } from "./fill-queue.ts";
 const rowsMax = 2_000;
 const keyOf = (i: number): string => `k${String(i).padStart(6, "0")}`;
 
+/** Writes rows in a few commits, and a checkpoint of them. */
+async function fill(partition: RangePartition, lengthBytes: number, from = 0, to = rowsMax): Promise<void> {
+  for (let i = from; i < to; i += 50) {
+    const rows = Array.from({ length: 50 }, (_, at) => put(keyOf(i + at), `${i + at} ${"x".repeat(lengthBytes)}`));
+    unwrap(await write(partition, "l", rows));
+  }
+  unwrap(await partition.checkpoint());
+}
+
 /** A range with rows in two checkpoints, loaded at another server. */
 async function loadedElsewhere(limits: PartitionLimits, work: (partition: RangePartition, stamp: Stamp) => Promise<void>): Promise<void> {
   const stamp = new Stamp(3, { limits });
   await stamp.sim.run(async () => {
     const first = await stamp.open(1);
-    for (let i = 0; i < rowsMax; i++) {
-      unwrap(await write(first, "l", [put(keyOf(i), `${i} ${"x".repeat(400)}`)]));
-      if (i === rowsMax / 2) unwrap(await first.checkpoint());
-    }
-    unwrap(await first.checkpoint());
+    await fill(first, 400, 0, rowsMax / 2);
+    await fill(first, 400, rowsMax / 2, rowsMax);
     await work(await stamp.open(2), stamp);
   });
 }
@@ -74,17 +80,10 @@ test("row cache: what a merge of one range pushes out of another is read again w
     await stamp.sim.run(async () => {
       const still = unwrap(await stamp.load(1, "ps"));
       const busy = unwrap(await stamp.load(2, "ps", { rangeId: "r2" }));
-      const fill = async (partition: RangePartition): Promise<void> => {
-        for (let i = 0; i < rowsMax; i += 50) {
-          const rows = Array.from({ length: 50 }, (_, at) => put(keyOf(i + at), `${i + at} ${"x".repeat(1_600)}`));
-          unwrap(await write(partition, "l", rows));
-        }
-        unwrap(await partition.checkpoint());
-      };
-      await fill(still);
+      await fill(still, 1_600);
       // The work that follows loading is over.
       await stamp.sim.sleep(60_000);
-      for (let round = 0; round < 6; round++) await fill(busy);
+      for (let round = 0; round < 6; round++) await fill(busy, 1_600);
       await stamp.sim.sleep(60_000);
       const missesBefore = still.stats.storage.rowCacheMisses;
       for (let i = 0; i < rowsMax; i++) assert.match((await read(still, keyOf(i))) ?? "", new RegExp(`^${i} x`));
@@ -130,11 +129,7 @@ test("row cache: of a merge that comes to nothing nothing stays", async () => {
     const partition = await stamp.open(1);
     let writtenByMerges = 0;
     for (let round = 0; round < 12; round++) {
-      for (let i = 0; i < rowsMax; i += 50) {
-        const rows = Array.from({ length: 50 }, (_, at) => put(keyOf(i + at), `${i + at} ${"x".repeat(1_600)}`));
-        unwrap(await write(partition, "l", rows));
-      }
-      unwrap(await partition.checkpoint());
+      await fill(partition, 1_600);
       await stamp.sim.sleep(5 * round);
       const { cacheBytes, checkpointBytes } = partition.stats;
       writtenByMerges = Math.max(writtenByMerges, cacheBytes - checkpointBytes);
