@@ -58,7 +58,6 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",
     "docs/guides/keys-at-rest.md: the folder of this test has a key",
     "docs/guides/library.md: tests/drills/package.slow.ts installs the tarball and runs examples/node-test with it",
-    "docs/guides/library.md: it needs a folder with the package",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts issues and uses one",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",

@@ -1,7 +1,7 @@
 /** Code and content that a fragment has to have, apart from its name. */
 import type { FragmentHead, FragmentSpec } from "@stamp/extent";
 
-/** What is expected of a fragment. Its name does not say them, and a history that was lost with the metadata gave names too. */
+/** Code and content that a fragment is expected to have. Its name does not say them, and a history that was lost with the metadata gave names too. */
 export type WantedFragment = Partial<Pick<FragmentSpec, "profile" | "sealedLengthBytes" | "contentChecksum">> & {
   /** Creation number of the extent; 0: it has none. Undefined: any. */
   readonly creation?: number | undefined;
