@@ -77,6 +77,30 @@ describe("data in the console", { skip }, () => {
     await page.getByText("This is the beginning").waitFor();
   });
 
+  test("from a blob to the extents and nodes of its bytes, and from an extent back to its blobs", async () => {
+    await show(account, "blob", "photos", "long.txt");
+    const places = page.getByRole("table", { name: "Where the bytes of the blob are" });
+    await places.locator(".chip.primary").first().waitFor();
+    await places
+      .getByRole("link", { name: /^extent \d+/ })
+      .first()
+      .click();
+    await page.getByRole("table", { name: "The extent" }).locator(".chip.primary").first().waitFor();
+    assert.deepEqual(await violationsIn(page), []);
+    await page.getByRole("link", { name: "Find the blobs" }).click();
+    await page.getByRole("table", { name: "Blobs with bytes in the extent" }).getByRole("link", { name: "long.txt", exact: true }).click();
+    await page.getByRole("heading", { name: "long.txt" }).waitFor();
+    await show(account, "blob", "photos", "block.json");
+    await page.getByRole("link", { name: /^row in blob-/ }).waitFor();
+    assert.deepEqual(await violationsIn(page), []);
+    await show(account, "blob", "photos", "empty");
+    await page.getByText("it has no bytes").waitFor();
+    await page.goto(`${origin}/#/extents/999999`);
+    await page.getByText("There is no extent 999999").waitFor();
+    await page.goto(`${origin}/#/extents/no-number`);
+    await page.getByText("the number of an extent is expected").waitFor();
+  });
+
   test("a download is the whole blob under its name, and its address works no more", async () => {
     await show(account, "blob", "photos", "long.txt");
     const begun = page.waitForEvent("download");

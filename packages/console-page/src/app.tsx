@@ -16,7 +16,7 @@ import { Nodes } from "./views/nodes/nodes.tsx";
 import { Overview } from "./views/overview.tsx";
 import { Processes } from "./views/processes.tsx";
 import { Ranges } from "./views/ranges.tsx";
-import { Extents, Streams } from "./views/streams.tsx";
+import { Extents, Streams } from "./views/streams/streams.tsx";
 import { Topology } from "./views/topology/topology.tsx";
 
 const views = [

@@ -152,6 +152,29 @@ export interface ExtentRow {
   readonly attempt: string;
 }
 
+/** Bytes of a blob that follow one another in its content and lie in one place. */
+export interface PieceRow {
+  readonly startBytes: number;
+  readonly bytes: number;
+  /** row: in the row of the blob; zeros: nowhere, pages that were never written. */
+  readonly where: "extent" | "row" | "zeros";
+  /** Range with the rows of the blob. */
+  readonly range: string;
+  /** Empty without an extent. */
+  readonly extentId: string;
+  /** Null without an extent, or if it was given back meanwhile. */
+  readonly extent: ExtentRow | null;
+}
+
+/** A blob with bytes in an extent. `container`: that of a share begins with "~". */
+export interface ExtentUserRow {
+  readonly account: string;
+  readonly container: string;
+  readonly name: string;
+  readonly bytes: number;
+  readonly range: string;
+}
+
 export interface RangeRow {
   readonly id: string;
   readonly table: string;
@@ -274,6 +297,10 @@ export interface Source {
   streams(after: string): Promise<Page<StreamRow>>;
   extents(after: string): Promise<Page<ExtentRow>>;
   extentsOf(stream: string, after: string): Promise<Page<ExtentRow>>;
+  /** Asks for one extent; none if there is no such one. */
+  extent(id: string): Promise<readonly ExtentRow[]>;
+  /** Blobs with bytes in the extent. */
+  extentUsers(id: string, after: string): Promise<Page<ExtentUserRow>>;
   ranges(after: string): Promise<Page<RangeRow>>;
   /** Asks for the state of erasure coding, a line each. */
   coding(): Promise<readonly string[]>;

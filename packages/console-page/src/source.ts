@@ -1,5 +1,5 @@
 /** Asks the console over HTTP, and follows it by server-sent events. Only this file and data/data-source.ts know HTTP. */
-import type { DivergedReport, Drills, FaultRow, Geo, Page, Source } from "./model.ts";
+import type { DivergedReport, Drills, ExtentRow, FaultRow, Geo, Page, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
 import { whileShown } from "./while-shown.ts";
@@ -104,6 +104,8 @@ export const source: Source = {
   streams: (after) => page("/api/streams", { after }),
   extents: (after) => page("/api/extents", { after }),
   extentsOf: (name, after) => page("/api/stream", { name, after }),
+  extent: async (id) => (await page<ExtentRow>("/api/extent", { id })).items,
+  extentUsers: (id, after) => page("/api/extent-users", { id, after }),
   ranges: (after) => page("/api/ranges", { after }),
   coding: async () => (await page<string>("/api/coding", {})).items,
   drills: async () => (await (await answerOf("/api/drills", {})).json()) as Drills,

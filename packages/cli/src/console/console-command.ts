@@ -31,6 +31,7 @@ import { faultOperations, faultRows } from "./operate/fault-operations.ts";
 import { geoLists, geoOperations } from "./operate/geo-operations.ts";
 import { nodeOperations } from "./operate/node-operations.ts";
 import { pageFiles } from "./page-files.ts";
+import { placeLists } from "./places.ts";
 import { rotateAt } from "./rotate.ts";
 import { type ConsoleRole, consoleRoles, Sessions } from "./sessions.ts";
 
@@ -134,6 +135,7 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
   };
   const lists = listsOf(inspector, live, {
     "/api/drills": async () => desk.shown,
+    ...placeLists({ inspector, transport, frontEnds: () => addressesOf(live.facts, "front-end") }),
     ...geoLists(location),
     "/api/faults": async () => ({ items: await faultRows(frontEnds()), next: null }),
   });
@@ -163,6 +165,9 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
   await toLocation.close();
   await transport.close();
 }
+
+const addressesOf = (facts: StampFacts | undefined, wanted: string): string[] =>
+  (facts?.processes ?? []).filter(({ role }) => role === wanted).map(({ grpc }) => grpc);
 
 /** Why no drill can run on the stamp; empty if one can. Front-ends tell their rules only if the stamp was started for faults on purpose. */
 function whyNoDrill(config: ClusterConfig, facts: StampFacts | undefined): string {

@@ -118,7 +118,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
   };
 }
 
-const otherDataPaths = ["/api/ticket", "/api/put-block", "/api/diverged"];
+const otherDataPaths = ["/api/ticket", "/api/put-block", "/api/diverged", "/api/blob-places", "/api/extent-users"];
 
 const lacks: Readonly<Record<ConsoleRole, string>> = {
   read: "this session may do nothing",

@@ -1,5 +1,5 @@
 /** The messages of the console about data: what the view "Data" shows. Times are in milliseconds since 1970; null if the service told none. */
-import type { Page } from "../model.ts";
+import type { Page, PieceRow } from "../model.ts";
 
 export interface AccountRow {
   readonly name: string;
@@ -137,6 +137,8 @@ export interface DataSource {
   preview(path: BlobPath): Promise<Preview>;
   /** Versions and snapshots of a blob. */
   past(path: BlobPath, after: string): Promise<Page<BlobPast>>;
+  /** Where the bytes of a blob are, from its first byte on. */
+  places(path: BlobPath, after: string): Promise<Page<PieceRow>>;
   /** Lets the browser save the blob, or one of its versions and snapshots. */
   download(path: BlobPath | (BlobPath & Pick<BlobPast, "kind" | "id">)): Promise<void>;
   tables(account: string, after: string): Promise<Page<{ readonly name: string }>>;

@@ -35,6 +35,7 @@ export const dataSource: DataSource = {
   blobs: (account, container, prefix, withDeleted, after) =>
     page("/api/blobs", { account, container, prefix, after, deleted: withDeleted ? "yes" : "" }),
   blob: async (path) => (await (await answerOf("/api/blob", { ...path }, shownOnly())).json()) as BlobDetails,
+  places: (path, after) => page("/api/blob-places", { ...path, after }),
   past: (path, after) => page("/api/blob-past", { ...path, after }),
   usage: async (account, container, after) =>
     (await (await answerOf("/api/usage", { account, container, after }, shownOnly())).json()) as UsagePage,

@@ -9,6 +9,7 @@ import { to } from "../store.ts";
 import { Card, Empty, Time } from "../ui.tsx";
 import { Past } from "./blob-past.tsx";
 import { Share } from "./share.tsx";
+import { BlobPlaces } from "./streams/blob-places.tsx";
 
 interface OneBlobProps extends AccountPlace {
   readonly container: string;
@@ -33,6 +34,7 @@ export function OneBlob({ source, account, container, name }: OneBlobProps): JSX
         </Card>
       </div>
       <Past source={source} path={path} etag={details.etag} onChange={() => setRound(round + 1)} />
+      <BlobPlaces source={source} path={path} etag={details.etag} key={`places ${details.etag}`} />
     </>
   );
 }

@@ -1,11 +1,12 @@
 /** Streams, their extents, and the nodes that hold the replicas or fragments of each. */
 import type { JSX } from "preact";
-import { bytesText, countText } from "../format.ts";
-import type { ExtentRow, Source, StreamRow } from "../model.ts";
-import { ListState, usePages } from "../pages.tsx";
-import { route, to } from "../store.ts";
-import { Badge, type Tone } from "../ui.tsx";
-import { type Column, VirtualTable } from "../virtual-table.tsx";
+import { countText } from "../../format.ts";
+import type { Source, StreamRow } from "../../model.ts";
+import { ListState, usePages } from "../../pages.tsx";
+import { route, to } from "../../store.ts";
+import { type Column, VirtualTable } from "../../virtual-table.tsx";
+import { extentColumns } from "./extent-columns.tsx";
+import { OneExtent } from "./one-extent.tsx";
 
 export function Streams({ source }: { readonly source: Source }): JSX.Element {
   const [, name] = route.value;
@@ -31,50 +32,6 @@ function AllStreams({ source }: { readonly source: Source }): JSX.Element {
   );
 }
 
-const toneOfState: Readonly<Record<string, Tone>> = { open: "calm", sealed: "good", sealing: "warn", allocating: "warn", dropped: "calm" };
-
-function intactText({ state, intact, nodes, attempt }: ExtentRow): JSX.Element {
-  if (state === "dropped") return <span>given back</span>;
-  if (intact === null) return <span>{countText(nodes.length)}, not sealed</span>;
-  const tone = intact >= nodes.length ? "good" : intact === 0 ? "bad" : "warn";
-  return (
-    <>
-      <Badge tone={tone}>{`${intact} of ${nodes.length}`}</Badge> {attempt}
-    </>
-  );
-}
-
-const extentColumns = (withStream: boolean): readonly Column<ExtentRow>[] => [
-  { title: "Extent", width: "4rem", cell: ({ id }) => id },
-  { title: "State", width: "6.5rem", cell: ({ state }) => <Badge tone={toneOfState[state] ?? "calm"}>{state}</Badge> },
-  { title: "Sealed length", width: "7rem", cell: ({ sealedBytes }) => bytesText(sealedBytes), isNumber: true },
-  { title: "Whole", width: "minmax(6rem, 1fr)", cell: intactText },
-  {
-    title: "Replicas, primary first, or fragments",
-    width: "minmax(23.5rem, 3fr)",
-    cell: ({ nodes, coding }) => (
-      <>
-        {coding === "" ? null : <small>{coding} </small>}
-        {nodes.map((node, index) => (
-          <a key={`${index} ${node}`} class={coding === "" && index === 0 ? "chip primary" : "chip"} href={to("processes", node)}>
-            {node}
-          </a>
-        ))}
-      </>
-    ),
-  },
-  { title: "Epoch", width: "4rem", cell: ({ ownerEpoch }) => countText(ownerEpoch), isNumber: true },
-  ...(withStream
-    ? [
-        {
-          title: "Stream",
-          width: "minmax(11rem, 2fr)",
-          cell: ({ stream }: ExtentRow) => (stream === "" ? "–" : <a href={to("streams", stream)}>{stream}</a>),
-        },
-      ]
-    : []),
-];
-
 function OneStream({ source, name }: { readonly source: Source; readonly name: string }): JSX.Element {
   const pages = usePages((after) => source.extentsOf(name, after), name);
   return (
@@ -96,6 +53,11 @@ function OneStream({ source, name }: { readonly source: Source; readonly name: s
 }
 
 export function Extents({ source }: { readonly source: Source }): JSX.Element {
+  const [, id, part] = route.value;
+  return id === undefined ? <AllExtents source={source} /> : <OneExtent source={source} id={id} withBlobs={part === "blobs"} key={id} />;
+}
+
+function AllExtents({ source }: { readonly source: Source }): JSX.Element {
   const pages = usePages(source.extents, "extents");
   return (
     <ListState pages={pages} what="extents" empty="The first append to a stream makes one.">
