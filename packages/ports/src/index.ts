@@ -59,7 +59,8 @@ export {
   markSlotBytes,
   type StoreProof,
 } from "./stores/store-proof.ts";
-export { type Cause, causedBy, causedTogether, causeOf, traceparentOf } from "./tracing/cause.ts";
+export { type Cause, causedBy, causedTogether, causeOf } from "./tracing/cause.ts";
+export { ClientTraces } from "./tracing/client-traces.ts";
 export { tracedTransport } from "./tracing/traced-transport.ts";
 export { collectorUrlShape, collectorUrlText, type SpanFacts, type Tracer, type TraceSpan } from "./tracing/tracer.ts";
 export {

@@ -25,11 +25,11 @@ import {
 import { clientAddress, FailureError, loggedTarget, utf8 } from "@stamp/base";
 import {
   type Cause,
+  ClientTraces,
   type HttpHandler,
   type HttpRefusal,
   type HttpRequest,
   type HttpResponse,
-  traceparentOf,
   uuid,
   type World,
 } from "@stamp/ports";
@@ -81,12 +81,14 @@ export class HttpDoor {
   readonly #parts: DoorParts;
   readonly #judges: Judges;
   readonly #versions: RequestVersions;
+  readonly #clientTraces: ClientTraces;
   /** Suffixes of the hosts of services that Stamp does not have. */
   readonly #others: readonly (readonly [OtherService, readonly string[]])[];
 
   constructor(parts: DoorParts) {
     const { world, accounts, service, objects, tokens, signedRequest } = parts;
     this.#parts = parts;
+    this.#clientTraces = new ClientTraces(world.clock);
     this.#versions = new RequestVersions({ service: service.name, strict: parts.config.strictVersions, logger: world.logger });
     this.#others = (["dfs", "file"] as const).map((other) => [other, otherSuffixes(service.hostSuffixes, other)]);
     this.#judges = {
@@ -125,8 +127,8 @@ export class HttpDoor {
 
   async #handle(request: HttpRequest, how?: OuterRequest): Promise<HttpResponse> {
     const { world, service } = this.#parts;
-    const parent = traceparentOf(request.headers.traceparent);
-    const span = world.tracer?.begin(`${service.name} request`, parent, { "http.request.method": request.method });
+    const { tracer } = world;
+    const span = tracer?.begin(`${service.name} request`, this.#clientTraces.parentOf(request), { "http.request.method": request.method });
     const seen: SeenRequest = { ...this.#seen(span?.traceparent), span };
     this.counters.requests++;
     if (this.counters.inProgress >= this.#parts.config.requestsMax) {
