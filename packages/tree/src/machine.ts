@@ -21,6 +21,8 @@ export interface MachineContext {
   readonly nowMs: number;
   /** True if the coordinator of this operation has been silent for its term, so that others may give the operation up. */
   readonly mayGiveUp: (operation: Operation) => boolean;
+  /** Told, perhaps more than once, of a directory that an operation has removed, whoever began it: the collector is owed its rows. */
+  readonly removed?: ((directory: string) => void) | undefined;
   /** False for a file or directory that the door has not looked at, where it has decided by lists of access control. Undefined: all are. */
   readonly admits?: ((id: string) => boolean) | undefined;
 }

@@ -8,7 +8,7 @@ import { remove } from "./changes/remove.ts";
 import { rename } from "./changes/rename.ts";
 import { collect, forget } from "./collect.ts";
 import { list, listReadsMax } from "./list.ts";
-import { ended, type Result } from "./machine.ts";
+import { ended, type Machine, type Result } from "./machine.ts";
 import { filesNames, keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
 import { contextOf, path, Stopped } from "./testing/operations.ts";
@@ -49,6 +49,29 @@ test("promise 1: a rename of a directory is atomic at each of its steps, and cos
     for (const [i, each] of inner.entries()) assert.equal(found(world, `z/b/f${i}`), each);
   }
   assert.deepEqual(costs, [7, 7]);
+});
+
+test("removed directories: whoever finishes a removal, or a rename onto an empty directory, tells of it", () => {
+  const told: string[] = [];
+  const telling = { ...context, removed: (directory: string) => told.push(directory) };
+  for (const other of [false, true]) {
+    for (const work of ["remove", "remove recursively", "rename"] as const) {
+      const world = new World();
+      make(world, "a");
+      const gone = make(world, "b");
+      const first = other ? context : telling;
+      const machine: Machine<unknown> =
+        work === "rename"
+          ? rename(first, path("a"), path("b"), replaces)
+          : remove(first, path("b"), { kind: "directory", recursive: work === "remove recursively" });
+      if (other) {
+        // Its coordinator dies with the operation decided, and somebody meets what it left.
+        new Stopped(world, machine).before("end").lose();
+        for (const text of ["a", "b"]) world.run(ended(create(telling, path(text), "directory")));
+      } else assert.ok(world.run(ended(machine)).ok);
+      assert.deepEqual([...new Set(told.splice(0))], [gone], `${work} by ${other ? "another" : "itself"}`);
+    }
+  }
 });
 
 test("promise 1: commits of a creation, a removal, and renames of a file and of a directory in its parent", () => {

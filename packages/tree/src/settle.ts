@@ -54,13 +54,15 @@ export function* freed(context: MachineContext, at: Address): Machine<TreeRow | 
 }
 
 /** Ends a decided operation: every marked row first, then its primary, so that a mark can always ask. */
-export function* finish({ rules }: MachineContext, primary: EntryAddress, operation: Operation): Machine<void> {
-  if (rules.on("treePrimaryFinished")) for (const participant of operation.participants) yield* fulfil(participant, operation.id);
+export function* finish(context: MachineContext, primary: EntryAddress, operation: Operation): Machine<void> {
+  const { rules } = context;
+  if (rules.on("treePrimaryFinished")) for (const participant of operation.participants) yield* fulfil(context, participant, operation.id);
   yield* askOne({ kind: "end", at: primary, operation: operation.id });
 }
 
-function* fulfil({ at, fate }: Participant, operation: string): Machine<void> {
+function* fulfil({ removed }: MachineContext, { at, fate }: Participant, operation: string): Machine<void> {
   yield* askOne({ kind: fate, at, operation });
+  if (fate !== "release" && at.kind === "directory") removed?.(at.id);
 }
 
 function* giveUp({ mayGiveUp }: MachineContext, primary: EntryAddress, operation: Operation): Machine<void> {
@@ -71,7 +73,7 @@ function* giveUp({ mayGiveUp }: MachineContext, primary: EntryAddress, operation
 function* unmarked(context: MachineContext, at: Address, operation: string, primary: EntryAddress): Machine<void> {
   const first = yield* look(primary);
   if (first?.decided?.id === operation) {
-    yield* fulfil({ at, fate: fateOf(first.decided, at) }, operation);
+    yield* fulfil(context, { at, fate: fateOf(first.decided, at) }, operation);
     return;
   }
   if (first?.begun?.id === operation) {

@@ -83,23 +83,28 @@ export class Trees {
 
   async #collectSome(tree: TreeName, directory: string): Promise<TakenBelow> {
     const limits = { deadlineMs: this.#world.clock.monotonicMs() + this.#timeoutMs };
-    const collected = await this.#once(tree, ended(collect(this.#context(tree), directory, collectedAtOnce)), limits);
-    if (!collected.ok) return { end: "later", below: [] };
-    const { directories, taken, more } = collected.value;
-    if (more) return { end: taken > 0 ? "more" : "later", below: directories };
+    const removed = new Set<string>();
+    const context = this.#context(tree, (each) => removed.add(each));
+    const collected = await this.#once(tree, ended(collect(context, directory, collectedAtOnce)), limits);
+    for (const each of collected.ok ? collected.value.directories : []) removed.add(each);
+    const below = [...removed];
+    if (!collected.ok) return { end: "later", below };
+    const { taken, more } = collected.value;
+    if (more) return { end: taken > 0 ? "more" : "later", below };
     // Its entries are gone, and nothing comes into a removed directory.
     const forgotten = await this.run(tree, (context) => forget(context, directory), limits);
-    return { end: forgotten.ok ? "done" : "later", below: directories };
+    return { end: forgotten.ok ? "done" : "later", below };
   }
 
-  #context({ filesystem }: TreeName): MachineContext {
+  #context(tree: TreeName, removed = (directory: string): unknown => this.collect(tree, directory)): MachineContext {
     const nowMs = this.#world.clock.wallMs();
     return {
       rules: this.#world.rules,
-      names: isShareContainer(filesystem) ? filesNames : dataLakeNames,
+      names: isShareContainer(tree.filesystem) ? filesNames : dataLakeNames,
       root: rootId,
       newId: () => this.newId(),
       nowMs,
+      removed,
       // A clock that went back must not keep an operation for ever.
       mayGiveUp: ({ beganMs }) => Math.abs(nowMs - beganMs) > coordinatorTermMs,
     };

@@ -92,12 +92,9 @@ export class TreeClient {
     return Array.from({ length: 1 + this.#prng.below(depthMax) }, () => this.#prng.pick(this.#options.names));
   }
 
-  /** A door tells the collector of what it has removed. */
   async #removeTree(path: readonly string[]): Promise<void> {
     const recursive = this.#options.removesTrees;
-    const door = this.#prng.pick(this.#options.doors);
-    const removed = await this.#ask("remove recursively", (context) => remove(context, path, { kind: "directory", recursive }), door);
-    if (removed?.ok) await this.#at(door, async (role) => role.collect(this.#tree, removed.value.id));
+    await this.#ask("remove recursively", (context) => remove(context, path, { kind: "directory", recursive }));
   }
 
   /** Somebody tells the collector of any directory: it takes only what was removed. */

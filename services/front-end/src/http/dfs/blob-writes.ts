@@ -106,10 +106,7 @@ export async function deleteFile(exchange: WritingExchange): Promise<Answer> {
   const names = namesOf(exchange.resource.path);
   const options = { kind: "either" as const, recursive: false, conditions: conditions.value };
   const removed = await runInTree(exchange, tree, (context) => remove(context, names, options));
-  if (removed.ok) {
-    if (removed.value.kind === "directory") exchange.objects.parts.trees.collect(tree, removed.value.id);
-    return respond(202, { "x-ms-delete-type-permanent": "true" });
-  }
+  if (removed.ok) return respond(202, { "x-ms-delete-type-permanent": "true" });
   const isAbsent = removed.refusal === "notFound" || removed.refusal === "notDirectory";
   return isAbsent ? rejected("BlobNotFound") : refused(removed);
 }

@@ -216,7 +216,6 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
   const row = await rowOf(exchange);
   if (!row.ok) return row;
   const tree = treeNameOf(exchange, row.value);
-  const { trees } = exchange.objects.parts;
   const names = namesOf(exchange.resource.path);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const found = await runInTree(exchange, tree, (context) => resolve(context, names));
@@ -233,7 +232,6 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
     const removed = await runInTree(exchange, tree, (context) => remove(context, names, options));
     if (!removed.ok && (removed.refusal === "isFile" || removed.refusal === "isDirectory")) continue;
     if (!removed.ok) return refused(removed);
-    if (kind === "directory") trees.collect(tree, removed.value.id);
     return respond(200, {});
   }
   return rejected("ServerBusy");

@@ -162,7 +162,6 @@ async function deletePath(exchange: FileExchange, kind: HeldKind): Promise<Answe
   const attempt = () => trees.run(tree, (context) => remove(context, exchange.resource.path, options), exchange.limits());
   const removed = await besideHandles(exchange, [exchange.resource.path], attempt);
   if (!removed.ok) return removed.refusal === "notFound" ? rejected("ResourceNotFound") : refusedFile(removed);
-  if (kind === "directory") trees.collect(tree, removed.value.id);
   return respond(202);
 }
 
