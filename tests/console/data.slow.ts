@@ -69,7 +69,7 @@ describe("data in the console", { skip }, () => {
     await page.getByText("first line").waitFor();
     assert.equal(await value("Kind of blob"), "AppendBlob");
     await show(account, "blob", "photos", "empty");
-    await page.getByText("The blob is empty").waitFor();
+    await page.getByText("The blob is empty", { exact: true }).waitFor();
     await show(account, "blob", "photos", "page.html");
     await page.locator("pre", { hasText: html }).waitFor();
     assert.equal(await page.title(), "Data · Stamp console");

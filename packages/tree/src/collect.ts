@@ -8,27 +8,22 @@ import { askOne, type Machine, type MachineContext, Refused } from "./machine.ts
 import { freed, look } from "./settle.ts";
 
 export interface Collected {
-  /** Ids of directories that were removed now or perhaps before, to be collected in turn: of one that has a name elsewhere nothing is taken. */
-  readonly directories: readonly string[];
   /** Number of entries that were taken. */
   readonly taken: number;
   /** True if there is more in this directory. */
   readonly more: boolean;
 }
 
-/** Takes up to `entriesMax` entries of a removed directory. Takes nothing of any other. */
+/** Takes up to `entriesMax` entries of a removed directory; `context.removed` is told of directories among them. Takes nothing of any other. */
 export function* collect(context: MachineContext, directory: string, entriesMax: number): Machine<Collected> {
   const node = yield* look({ kind: "directory", id: directory });
   const isRemoved = node?.removed === true || (node === undefined && directory !== context.root);
-  if (!isRemoved && context.rules.on("treeCollectsRemoved")) return { directories: [], taken: 0, more: false };
+  if (!isRemoved && context.rules.on("treeCollectsRemoved")) return { taken: 0, more: false };
   const page = yield* askOne({ kind: "page", directory, after: "", rowsMax: entriesMax });
-  const directories: string[] = [];
   let taken = 0;
   let busy = false;
-  for (const { name, row } of page.rows ?? []) {
+  for (const { name } of page.rows ?? []) {
     const at = { kind: "entry", directory, name } as const;
-    // Also if its removal was decided in a turn before, and the answer was lost: what is settled now shows nothing of it any more.
-    if (row.held?.kind === "directory") directories.push(row.held.id);
     try {
       const held = (yield* freed(context, at))?.held;
       if (!held) continue;
@@ -39,7 +34,7 @@ export function* collect(context: MachineContext, directory: string, entriesMax:
       busy = true;
     }
   }
-  return { directories, taken, more: page.more === true || busy };
+  return { taken, more: page.more === true || busy };
 }
 
 /** Forgets a removed directory that is empty. The caller owes: longer ago than any request lives. */

@@ -86,7 +86,6 @@ export class Trees {
     const removed = new Set<string>();
     const context = this.#context(tree, (each) => removed.add(each));
     const collected = await this.#once(tree, ended(collect(context, directory, collectedAtOnce)), limits);
-    for (const each of collected.ok ? collected.value.directories : []) removed.add(each);
     const below = [...removed];
     if (!collected.ok) return { end: "later", below };
     const { taken, more } = collected.value;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GateOptions } from "@stamp/admission";
-import { emptyBytes, type Outcome, unwrap, utf8 } from "@stamp/base";
+import { emptyBytes, type Outcome, unknownOutcome, unwrap, utf8 } from "@stamp/base";
 import { accountKey, noSeals, type Operation, type OperationResult, type Place, routeOf } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
@@ -281,6 +281,20 @@ test("execute: data is written within bounds, and only for tables that have it",
     ] as const) {
       const outcome = await write(range, bytes);
       assert.ok(!outcome.ok && outcome.failure.reason === "badRequest");
+    }
+  }));
+
+test("execute: data for which there was no room counts as not written, other data in doubt as in doubt", () =>
+  served(async (bench) => {
+    const data = { key: new Uint8Array(1), payload: new Uint8Array(5) };
+    for (const [reason, applied] of [
+      ["noPlacement", "no"],
+      ["timeout", "unknown"],
+    ] as const) {
+      bench.streams.dataFails = unknownOutcome("resourceExhausted", reason, "it is so");
+      const written = await bench.executor.writeData(blobs.rangeId, 1, data, bench.world.clock.monotonicMs() + 1_000);
+      assert.ok(!written.ok);
+      assert.deepEqual([written.failure.reason, written.failure.applied], [reason, applied]);
     }
   }));
 

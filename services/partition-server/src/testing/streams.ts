@@ -3,7 +3,7 @@
  * process, as the stream layer is. What it promises is what the stream layer promises: opening raises the epoch and refuses a lower
  * one, a write under another epoch than the newest does not happen.
  */
-import { assert, compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { assert, compareBytes, type Failed, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { type Place, type RowEntry, versionOfRow } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
@@ -29,6 +29,8 @@ export class TestStreams {
   commitMs = 2;
   /** Time of an append of blob data, in milliseconds; appends of one range are done one after another. */
   dataMs = 0;
+  /** Outcome of each append of blob data, if it is none. */
+  dataFails: Failed | undefined;
   /** When the memory of an append of blob data is free. */
   dataFree: "with the result" | "later" | "never" = "never";
   /** Time to make the first extents of children, in milliseconds. */
@@ -214,6 +216,7 @@ class TestEngine implements RangeEngine {
       this.#lastData = this.#lastData.then(() => sleep(this.#world.clock, this.#streams.dataMs));
       await this.#lastData;
     }
+    if (this.#streams.dataFails !== undefined) return this.#streams.dataFails;
     const place = { extentId: dataExtent, offsetBytes: this.#streams.dataBytes, lengthBytes: payload.length };
     this.#streams.dataBytes += payload.length;
     if (this.#streams.dataFree === "with the result") whenFree?.();

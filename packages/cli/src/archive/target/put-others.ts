@@ -41,7 +41,10 @@ export async function putTable({ doors, merge, makes }: ImportTarget, { name, po
   const isThere = (): Promise<boolean> =>
     client.getAccessPolicy().then(
       () => true,
-      () => false,
+      (error: unknown) => {
+        if (statusOf(error) === 404) return false;
+        throw error;
+      },
     );
   if (merge && !(await makes(`table ${name}`, isThere))) return;
   await client.createTable();
