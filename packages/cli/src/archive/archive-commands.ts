@@ -107,7 +107,7 @@ function addEmulator(parent: Command): void {
     .addHelpText("after", "\nExample: stamp import azurite http://127.0.0.1:20000 acme");
   withDoor(withSource(withMerge(command, "this folder")), "where the account is, if not at the stamp that runs").action(
     async (from: string, account: string | undefined, options: ImportFlags & SourceFlags, command: Command) => {
-      const { emulatorAt, placeIn, placeOf } = await import("./place.ts");
+      const { checkListens, emulatorAt, placeIn, placeOf } = await import("./place.ts");
       const run = await import("./run.ts");
       const place = from.startsWith("@") || from.includes("=") ? placeIn(from) : emulatorAt(from);
       const target = await placeOf(command, account ?? place.account, options.connectionString);
@@ -116,6 +116,7 @@ function addEmulator(parent: Command): void {
           `${place.urls.blob} is this stamp itself: start the emulator at other ports, or the stamp with --port-base`,
           exitCodes.usage,
         );
+      await checkListens(place);
       const source = run.accountSource(place, { history: options.history, messages: options.messages === true });
       const outcome = await run.runImport(source, target, {
         merge: options.merge === true,

@@ -1,5 +1,6 @@
 /** Where an account is: its name, its key and the URLs of its services. */
 import { readFileSync } from "node:fs";
+import { connect } from "node:net";
 import { decodeServiceProperties } from "@stamp/azure-rest";
 import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
@@ -15,6 +16,7 @@ export interface AccountPlace {
 }
 
 const callTimeoutMs = 10_000;
+const connectTimeoutMs = 2_000;
 /** The account that every emulator has; its key is public. */
 export const developmentAccount = "devstoreaccount1";
 export const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -23,8 +25,32 @@ export const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuF
 export async function placeOf(command: Command, account: string, connectionString: string | undefined): Promise<AccountPlace> {
   if (connectionString === undefined) return placeHere(command, account);
   const place = placeIn(connectionString);
-  if (place.account === account) return place;
-  throw new CommandError(`the connection string is of account ${place.account}, not of ${account}`, exitCodes.usage);
+  if (place.account !== account)
+    throw new CommandError(`the connection string is of account ${place.account}, not of ${account}`, exitCodes.usage);
+  await checkListens(place);
+  return place;
+}
+
+/** Throws a CommandError if at a service's address nothing listens: the SDKs' retries, which are for what dies later, would take a minute. */
+export async function checkListens({ urls }: AccountPlace): Promise<void> {
+  const refused = await Promise.all(
+    Object.entries(urls).map(async ([service, url]) => ((await isRefused(url)) ? `${service} at ${url}` : [])),
+  );
+  const silent = refused.flat();
+  if (silent.length > 0)
+    throw new CommandError(`nothing listens there: ${silent.join(", ")}; start it, or give the addresses in a connection string`);
+}
+
+/** True if the host refuses the connection. Any other end, also none in time, is left to the requests, which say more. */
+function isRefused(text: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(text);
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const socket = connect({ host, port: Number(port || (protocol === "https:" ? 443 : 80)), timeout: connectTimeoutMs });
+  return new Promise<boolean>((resolve) => {
+    socket.once("connect", () => resolve(false));
+    socket.once("timeout", () => resolve(false));
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  }).finally(() => socket.destroy());
 }
 
 /** Says why an account with directories is refused. */
