@@ -184,7 +184,7 @@ test("docs/api/other-services.md says what the suite has seen", () => {
       about: [
         "How the port of the Blob service answers operations of Data Lake Storage and Azure Files, which have ports of their own",
         "([features](../features.md)). At their hosts (`ACCOUNT.dfs.localhost`, `ACCOUNT.file.localhost`) it refuses all; at the Blob service's",
-        "host, those whose request is none of the Blob service (decision 0430). Requests: `packages/azure-rest/src/other-services.ts`.",
+        "host, those whose request is none of the Blob service. Requests: `packages/azure-rest/src/other-services.ts`.",
       ].join("\n"),
       requests: otherRequests().map(({ service, title, level, method, query, header, refusedWith }) => ({
         title: `${title} (${services[service]})`,

@@ -40,7 +40,6 @@ export function tidy(root: string): string[] {
     ...names(sources),
     ...testFiles(root, sources),
     ...linterScopes(root),
-    ...layout(root),
     ...fragments(root),
     ...documents(root),
     ...rooms(root),
@@ -174,33 +173,6 @@ function linterScopes(root: string): string[] {
     const written = config.split(scope).length - 1;
     return written === 2 ? [] : [`biome.jsonc: layering: ${scope} stands ${written} times; both overrides need it`];
   });
-}
-
-/** The layout in the design names every package and every service, and none that does not exist. */
-function layout(root: string): string[] {
-  const page = "docs/design/architecture.md";
-  if (!existsSync(join(root, page))) return [];
-  const drawn = /## Layout\n([\s\S]*?)\n## /.exec(readFileSync(join(root, page), "utf8"))?.[1] ?? "";
-  const named = new Set([...drawn.matchAll(/(?<=\s)([a-z][\w-]*)\/(?=\s)/g)].map(([, name]) => name ?? ""));
-  const folders = new Set(globSync("{packages,services}/*/package.json", { cwd: root }).map((path) => path.split("/")[1] ?? ""));
-  const others = [
-    "packages",
-    "tests",
-    "docs",
-    "golden",
-    "conformance",
-    "drills",
-    "interop",
-    "decisions",
-    "formats",
-    "api",
-    "guides",
-    "measurements",
-  ];
-  return [
-    ...[...folders].filter((name) => !named.has(name)).map((name) => `${page}: layout: ${name} is missing`),
-    ...[...named].filter((name) => !folders.has(name) && !others.includes(name)).map((name) => `${page}: layout: ${name} does not exist`),
-  ];
 }
 
 /** No package needs itself, over others or for its tests: a cycle can't be installed in order, and brings everything into an image. */

@@ -1,6 +1,6 @@
 /**
  * Damage to the identity store of a process: the process refuses to start, or waits for the end of its old lease. The
- * store carries no proof and no mark (docs/decisions/0350): a lost end gives an incarnation that is too low, which must
+ * store carries no proof and no mark (docs/formats/store-proof.md): a lost end gives an incarnation that is too low, which must
  * never end a lease early.
  */
 import assert from "node:assert/strict";

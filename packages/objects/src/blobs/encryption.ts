@@ -1,7 +1,7 @@
 /**
  * Blobs that are encrypted under a key of the customer or under an encryption scope, a key of the stamp. The front-end encrypts and decrypts.
  * Here is only what names the key: the SHA-256 of a customer's, the name of a scope. It stands in the head row of the blob and in the rows of
- * uncommitted blocks (docs/decisions/0431, 0440).
+ * uncommitted blocks (docs/design/front-end.md).
  *
  * Invariant: a head names a key if and only if each of its places has a cipher. So plain bytes never count as encrypted ones, nor the reverse.
  */

@@ -1,6 +1,6 @@
 /**
  * Encryption of content under a customer's key or a scope's, in the front-end: partition servers and extent nodes see encrypted bytes only. Stands between
- * the hashes of an upload and its pieces, and between the extent nodes and a download. Why so: docs/decisions/0431, 0440.
+ * the hashes of an upload and its pieces, and between the extent nodes and a download. Why so: docs/design/front-end.md.
  *
  *   key of a write = HKDF-SHA256(key of the customer or the scope, salt = 32 random bytes, purpose)
  *   in units       = AES-256-GCM of each unit, the nonce is the unit's number in the write; the tag follows the unit

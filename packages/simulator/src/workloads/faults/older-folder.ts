@@ -5,7 +5,7 @@
  * newer folder back.
  *
  * The backup is older than the copy on every extent node: what was written after the newest copies is not protected when all managers start
- * anew (decision 0397).
+ * anew (docs/design/processes.md).
  */
 import { metadataStoreName } from "@stamp/lock-service";
 import { MetadataClient } from "@stamp/metadata-store";
