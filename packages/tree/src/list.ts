@@ -1,9 +1,10 @@
 /**
  * Lists, in the order of keys, a directory before what is in it. A continuation names entries, never a position: what stayed where it was
- * is told once, whatever came and went meanwhile.
+ * is told once, whatever came and went meanwhile. Entries that one read brings are told as they were at its moment, so a rename between two
+ * of them is told by one name.
  */
 import { compareBytes, utf8 } from "@stamp/base";
-import { decodeKey, encodeKey, type HeldEntry, type StepAnswer } from "@stamp/objects";
+import { decodeKey, type EntryAddress, encodeKey, type HeldEntry, type StepAnswer, type TreeRow } from "@stamp/objects";
 import { ask, askOne, type Machine, type MachineContext, Refused } from "./machine.ts";
 import { keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
@@ -32,6 +33,8 @@ export interface ListOptions {
   readonly prefix?: string | undefined;
 }
 
+type Rows = NonNullable<StepAnswer["rows"]>;
+
 /** A directory that is being listed. */
 interface Frame {
   readonly directory: string;
@@ -40,12 +43,21 @@ interface Frame {
   /** Key of the last entry that was told. */
   after: string;
   /** Entries behind `after` that this request has read, the next one last. */
-  readonly ahead: NonNullable<StepAnswer["rows"]>[number][];
+  readonly ahead: Rows[number][];
+  /** Returns the row of an entry that the read of those has covered. */
+  beside: (at: EntryAddress) => { readonly row: TreeRow | undefined } | undefined;
   /** True if there may be entries behind those. */
   more: boolean;
 }
 
-const frameOf = (directory: string, written: string, after: string): Frame => ({ directory, written, after, ahead: [], more: true });
+const frameOf = (directory: string, written: string, after: string): Frame => ({
+  directory,
+  written,
+  after,
+  ahead: [],
+  beside: () => undefined,
+  more: true,
+});
 
 /** Entries that one page reads at most, whether it tells of them or not. */
 export const listRowsMax = 5_000;
@@ -83,7 +95,7 @@ export function* list(context: MachineContext, path: readonly string[], options:
       if (compareBytes(utf8(name), utf8(prefix)) > 0) return { entries, opened };
       continue;
     }
-    const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row });
+    const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row, beside: frame.beside });
     if (!held) continue;
     entries.push({ path: [...stack.slice(1).map(({ written }) => written), held.name], held });
     if (held.kind === "directory" && options.recursive) stack.push(frameOf(held.id, held.name, ""));
@@ -93,8 +105,21 @@ export function* list(context: MachineContext, path: readonly string[], options:
 
 function* readAhead(frame: Frame, rowsMax: number): Machine<void> {
   const page: StepAnswer = yield* askOne({ kind: "page", directory: frame.directory, after: frame.after, rowsMax });
-  frame.ahead.push(...(page.rows ?? []).toReversed());
+  const rows = page.rows ?? [];
+  frame.ahead.push(...rows.toReversed());
   frame.more = page.more === true;
+  frame.beside = besideOf(frame.directory, rows, frame);
+}
+
+/** Rows of one read are as they were at one moment: that it brings none of a name between says that nothing was there. */
+function besideOf(directory: string, rows: Rows, { after, more }: Pick<Frame, "after" | "more">): Frame["beside"] {
+  const byName = new Map(rows.flatMap(({ name, row }) => (row.begun || row.decided ? [[name, row] as const] : [])));
+  const last = rows.at(-1)?.name;
+  const isBefore = (name: string, other: string): boolean => compareBytes(utf8(name), utf8(other)) < 0;
+  return ({ directory: of, name }) => {
+    const isRead = of === directory && isBefore(after, name) && !(more && (last === undefined || isBefore(last, name)));
+    return isRead ? { row: byName.get(name) } : undefined;
+  };
 }
 
 /** Puts the names that the list begins at behind it, and returns the last one, if it is there. */

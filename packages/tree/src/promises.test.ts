@@ -218,6 +218,32 @@ test("promise 6: a list of a directory that is split between any two names tells
   );
 });
 
+test("promise 1: a list that runs beside a rename in its directory tells one name, wherever either of them stops", () => {
+  for (const [from, to] of [
+    ["f", "g"],
+    ["g", "f"],
+  ] as const) {
+    for (const isReplaced of [false, true]) {
+      for (let before = 0, isOver = false; !isOver; before++) {
+        for (let read = 0; read < 8; read++) {
+          const world = new World();
+          const id = make(world, from, "file");
+          if (isReplaced) make(world, to, "file");
+          const renaming = new Stopped(world, rename(context, path(from), path(to), replaces));
+          for (let step = 0; step < before; step++) renaming.one();
+          isOver = renaming.isOver;
+          const listing = new Stopped(world, list(context, [], { recursive: false, entriesMax: 10 }));
+          for (let step = 0; step < read; step++) listing.one();
+          renaming.end();
+          const told = listing.end();
+          const names = told.ok ? told.value.entries.filter(({ held }) => held.id === id) : [];
+          assert.equal(names.length, 1, `${from} to ${to}, ${before} steps of the rename, ${read} of the list`);
+        }
+      }
+    }
+  }
+});
+
 test("promise 6: a recursive list reads each entry of a directory once, however many directories are among them", () => {
   const world = new World();
   make(world, "d");

@@ -21,13 +21,22 @@ export function* look(at: Address): Machine<TreeRow | undefined> {
   return (yield* askOne({ kind: "look", at })).row;
 }
 
-/** Returns what the entry holds at some time after this was called; undefined: nothing. `row`: what was just read. */
-export function* shown({ rules }: MachineContext, at: EntryAddress, read?: { row: TreeRow | undefined }): Machine<HeldEntry | undefined> {
+/** Row of an entry that was read before; `row` undefined: nothing was there. */
+export interface ReadRow {
+  readonly row: TreeRow | undefined;
+  /** Returns the row of another entry if it was read at the same moment: its operation shows what it showed then. */
+  readonly beside?: ((at: EntryAddress) => Pick<ReadRow, "row"> | undefined) | undefined;
+}
+
+/** Returns what the entry holds at some time after this was called, or when `read` was; undefined: nothing. */
+export function* shown({ rules }: MachineContext, at: EntryAddress, read?: ReadRow): Machine<HeldEntry | undefined> {
   let row = read ? read.row : yield* look(at);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     if (row?.decided) return row.decided.next;
     if (!row?.mark || !rules.on("treeMarksAskPrimary")) return row?.held;
     const { operation, primary } = row.mark;
+    const then = attempt === 0 ? read?.beside?.(primary) : undefined;
+    if (then) return then.row?.decided?.id === operation && fateOf(then.row.decided, at) === "take" ? undefined : row.held;
     const first = yield* look(primary);
     if (first?.decided?.id === operation) return fateOf(first.decided, at) === "take" ? undefined : row.held;
     if (first?.begun?.id === operation || !rules.on("treeMarksReadAgain")) return row.held;
