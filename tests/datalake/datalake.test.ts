@@ -52,6 +52,24 @@ test("datalake: a file is appended in any order, flushed, read, and shown with t
   assert.equal(await refusal(client.getFileClient("a/b").append("x", 0, 1)), "409 PathConflict");
 });
 
+test("datalake: an append of another length meets a flush at its position, the file ends where the flush was told", async () => {
+  const client = await filesystem();
+  const seen = new Set<string>();
+  for (let round = 0; round < 40; round++) {
+    const file = client.getFileClient(`f${round}`);
+    await file.create();
+    await file.append("four", 0, 4);
+    const refused = ({ code }: { code?: string }): string => code ?? "";
+    const flushing = file.flush(4).then(() => "flushed", refused);
+    // At another moment of the flush each time.
+    for (let turn = 0; turn < round % 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all([flushing, file.append("longer", 0, 6)]);
+    const { contentLength } = await file.getProperties();
+    seen.add(`${await flushing} ${contentLength}`);
+  }
+  for (const one of seen) assert.ok(["flushed 4", "InvalidFlushPosition 0"].includes(one), one);
+});
+
 test("datalake: creations replace, or don't if told so; a path through a file is refused", async () => {
   const client = await filesystem();
   await write(client, "f", "old");

@@ -118,6 +118,10 @@ export interface PutBlockList extends OnBlob {
   readonly blocks: readonly BlockReference[];
   /** Tags, tier, policy and hold of the new blob; undefined: none are given. */
   readonly state?: NewBlobState | undefined;
+  /** Length that the blocks have together, in bytes; otherwise ConditionNotMet. Undefined: any. */
+  readonly expectedBytes?: number | undefined;
+  /** True: ConditionNotMet if the blob has an uncommitted block that the list does not name. */
+  readonly dropsNothing?: boolean | undefined;
 }
 
 interface LeaseValue {

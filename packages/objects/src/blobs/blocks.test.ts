@@ -64,6 +64,23 @@ test("blocks: committed, uncommitted and latest are chosen as asked; what is not
   assert.deepEqual(lists(table), { committed: ["0001:1", "0001:10", "0002:2", "0001:10"], uncommitted: [] });
 });
 
+test("blocks: a list that expects a length, or that no other block is dropped, commits nothing if it is not so", () => {
+  const table = new TestTable();
+  table.outcome("putBlock", block(id(1), 1));
+  table.outcome("putBlock", block(id(2), 2));
+  const first = { ...commit([id(1), "uncommitted"]), expectedBytes: 1 };
+  assert.equal(table.outcome("putBlockList", { ...first, dropsNothing: true }), "ConditionNotMet");
+  assert.equal(table.outcome("putBlockList", { ...first, expectedBytes: 2 }), "ConditionNotMet");
+  assert.deepEqual(lists(table), { committed: [], uncommitted: ["0001:1", "0002:2"] });
+  assert.equal(table.outcome("putBlockList", first), "blob");
+  table.outcome("putBlock", block(id(2), 5));
+  const both = { ...commit([id(1), "committed"], [id(2), "uncommitted"]), dropsNothing: true };
+  assert.equal(table.outcome("putBlockList", { ...both, expectedBytes: 3 }), "ConditionNotMet");
+  assert.equal(table.outcome("putBlockList", { ...both, expectedBytes: 6 }), "blob");
+  assert.equal(table.outcome("putBlockList", { ...commit([id(2), "committed"]), dropsNothing: true }), "blob");
+  assert.deepEqual(lists(table), { committed: ["0002:5"], uncommitted: [] });
+});
+
 test("blocks: a week after the last one was put they are given up: not listed, not committed, not met again", () => {
   const table = new TestTable();
   table.scanRowsMax = 300;

@@ -109,9 +109,12 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     const underOther = checkKey(conditions, block);
     if (underOther) return errorAnswer(underOther);
   }
+  const lengthBytes = content.reduce((sum, block) => sum + block.sizeBytes, 0);
+  if (value.expectedBytes !== undefined && value.expectedBytes !== lengthBytes) return fail("ConditionNotMet");
+  if (value.dropsNothing && (yield* leavesOut(context, state, blocks))) return fail("ConditionNotMet");
   return yield* replaceContent(context, name, state, {
     pieces: contentPieces(content),
-    lengthBytes: content.reduce((sum, block) => sum + block.sizeBytes, 0),
+    lengthBytes,
     headers,
     metadata,
     blobType: "BlockBlob",
@@ -119,6 +122,13 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     state: value.state,
     key: keyNameOf(conditions),
   });
+}
+
+/** True if there are more uncommitted blocks than a list names, all of whose blocks are there. */
+function* leavesOut(context: PlanContext, { prefix }: BlockSources, references: readonly BlockReference[]): Plan<boolean> {
+  const staging = yield* readLiveStaging(context, prefix);
+  const named = references.filter(({ source }) => source === "uncommitted").map(({ blockId }) => toHex(blockId));
+  return staging !== undefined && staging.blockCount > new Set(named).size;
 }
 
 type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["head"] | undefined };

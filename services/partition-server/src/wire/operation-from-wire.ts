@@ -151,6 +151,8 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
     metadata: value.metadata,
     blocks: wire.unpackBlocks(value),
     state: stateOf(value.state),
+    expectedBytes: optional(value.expectedBytes),
+    dropsNothing: value.dropsNothing,
   }),
   appendBlock: (value) => ({
     ...onBlob(value),

@@ -3,7 +3,8 @@
  * that follow the content without a gap, up to its position. So appends may come in any order and more than once, and the last one at a
  * position counts, as long as nothing is flushed. What lies behind the position of a flush is dropped.
  *
- * Invariant: a flush commits what it has read of the file, or nothing: the list of blocks goes with the ETag under which it was made.
+ * Invariant: a flush commits what it has read of the file, or nothing: the list of blocks goes with the ETag under which it was made, with
+ * the position that its blocks have to reach, and, if it retains data, only while nothing else is appended.
  */
 import {
   bodyLimitsOf,
@@ -18,7 +19,7 @@ import {
   rejected,
 } from "@stamp/azure-rest";
 import { toHex } from "@stamp/base";
-import { type Blob, packBlocks, unpackBlockSizes } from "@stamp/wire";
+import { type Blob, packBlocks, toWire, unpackBlockSizes } from "@stamp/wire";
 import { underKey } from "../../accounts/content-key.ts";
 import { announcedDigests } from "../../content/content-digests.ts";
 import type { LocatedBlob } from "../../objects/objects.ts";
@@ -140,6 +141,9 @@ async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): 
     headers: contentOf(asked.content ?? noContent, found.value.headers),
     metadata: { ...metadata },
     ...packBlocks(planned.value),
+    // An append between the two steps may have another length at a position, or has to stay.
+    expectedBytes: toWire(asked.position),
+    dropsNothing: asked.retains,
   };
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
   if (made.ok) return parsed(blobOf(made.value));
@@ -237,6 +241,6 @@ export function plan(
   if (end !== position) return rejected("InvalidFlushPosition");
   // A list of blocks takes one content for an id, whatever it has: the Blob service has put several under this one.
   if (new Set(blocks.map(({ blockId }) => toHex(blockId))).size < blocks.length) return rejected("InvalidFlushOperation");
-  const isLeft = [...sizes].some(([at]) => at >= position);
-  return retains && isLeft ? notImplemented("Uncommitted data behind the position of a flush (retainUncommittedData)") : parsed(blocks);
+  const isLeft = sizes.size > blocks.length - committed.length;
+  return retains && isLeft ? notImplemented("Uncommitted data that a flush leaves out and keeps (retainUncommittedData)") : parsed(blocks);
 }
