@@ -133,7 +133,7 @@ async function mayAll(
 /** Entries of a directory that are looked at in one turn; the directories among them are read at once. */
 const entriesAtOnce = 256;
 
-/** Refuses a recursive deletion of a directory if the caller may not empty it, or one below it. */
+/** Refuses a recursive deletion of a directory if the caller may not empty it, or one below it. Ends when the client goes away. */
 export async function mayRemoveBelow(
   exchange: OnPath,
   row: Container,
@@ -148,6 +148,7 @@ export async function mayRemoveBelow(
     const may = await mayAll(exchange, row, directories, (each) => mayEmpty(judged, each));
     if (!may.ok) return may;
     if (isLast) return parsed(undefined);
+    if (exchange.limits().signal?.aborted) return rejected("ServerBusy");
     const options = { recursive: true, entriesMax: entriesAtOnce, continuation };
     const page = await runInTree(exchange, treeNameOf(exchange, row), (context) => list(context, names, options));
     if (!page.ok) return refused(page);
