@@ -4,21 +4,41 @@ import type { FaultRow } from "./fault-row.ts";
 const rulesTest = "packages/tree/src/rules.test.ts";
 const actorsTest = "packages/tree/src/actors.test.ts";
 
-/** Reasons why no seed is known; behind them stands the name of the rule in the model. */
-const fourSeeds = "four seeds of workload trees passed without it, more were not tried. Model tree.pml has the rule";
-const notSearched = "no seed of workload trees was searched yet. Model tree.pml has the rule";
-
 export const treeRows: readonly FaultRow[] = [
   {
     fault: "a coordinator of a rename dies or sleeps at any step, and goes on after others have taken the names",
     closedBy:
       "an operation is begun at its primary before anything is marked, once, and decided only where it is still begun; a mark goes when its operation was given up or decided, and a primary when its marks are gone (`design/tree.md`)",
     rules: [
-      { name: "treeBegunBeforeMarks", unnoticed: `${fourSeeds} as BEGIN` },
-      { name: "treeDecidedWhereBegun", unnoticed: `${notSearched} as DECIDE` },
-      { name: "treeMarksOutliveClocks", unnoticed: `${notSearched} as ABORT` },
-      { name: "treePrimaryFinished", unnoticed: `${notSearched} as FINISH` },
-      { name: "treeAttemptsFresh", unnoticed: `${notSearched} as FRESH` },
+      {
+        name: "treeBegunBeforeMarks",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a mark is released as dead, and its operation begins and is decided later",
+      },
+      {
+        name: "treeDecidedWhereBegun",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "an operation that was given up is decided when its marks are gone",
+      },
+      {
+        name: "treeMarksOutliveClocks",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a mark is released while its operation can still be decided",
+      },
+      {
+        name: "treePrimaryFinished",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a primary forgets its operation, and marks of it look dead: two names",
+      },
+      {
+        name: "treeAttemptsFresh",
+        unnoticed:
+          "a second copy has to arrive after others gave the operation up, and its sender, whose connection broke, to go on. Model tree.pml has the rule as FRESH",
+      },
     ],
     tests: [rulesTest, actorsTest],
     faults: [],
@@ -27,8 +47,18 @@ export const treeRows: readonly FaultRow[] = [
     fault: "a name is read while a rename of it is decided, and ended, elsewhere",
     closedBy: "a marked row asks its primary; where that knows nothing, the row is read again (`design/tree.md`)",
     rules: [
-      { name: "treeMarksAskPrimary", unnoticed: `${fourSeeds} as ASK` },
-      { name: "treeMarksReadAgain", unnoticed: `${notSearched} as REREAD` },
+      {
+        name: "treeMarksAskPrimary",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a name is read after its rename was decided",
+      },
+      {
+        name: "treeMarksReadAgain",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a name is read as it was before a rename that has ended",
+      },
     ],
     tests: [rulesTest, actorsTest],
     faults: [],
@@ -37,13 +67,23 @@ export const treeRows: readonly FaultRow[] = [
     fault: "something is created in a directory, or renamed into it, while the directory is removed",
     closedBy: "a creation writes and then looks, a removal marks and then looks; what is begun in the directory counts (`design/tree.md`)",
     rules: [
-      { name: "treeWriteBeforeLook", unnoticed: `${fourSeeds} as WRITE` },
+      {
+        name: "treeWriteBeforeLook",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a directory is removed between the look of a creation and its entry",
+      },
       {
         name: "treeMarkBeforeLook",
         workload: "trees",
         why: "a directory is removed with what was created in it",
       },
-      { name: "treeBegunIsEntry", unnoticed: `${notSearched} as PENDING` },
+      {
+        name: "treeBegunIsEntry",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a creation is decided in a directory that was removed",
+      },
     ],
     tests: [rulesTest, actorsTest],
     faults: [],
@@ -52,8 +92,18 @@ export const treeRows: readonly FaultRow[] = [
     fault: "two directories are renamed below each other",
     closedBy: "a directory goes to another parent under the filesystem's move lock; the way up is read under it (`design/tree.md`)",
     rules: [
-      { name: "treeMoveLock", unnoticed: `${fourSeeds} as LOCK` },
-      { name: "treeWalkUnderLock", unnoticed: `${notSearched} as WALK` },
+      {
+        name: "treeMoveLock",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "two directories go below each other",
+      },
+      {
+        name: "treeWalkUnderLock",
+        workload: "trees",
+        focus: "slow-operations",
+        why: "a directory goes below one that came below it since the look",
+      },
     ],
     tests: [rulesTest, actorsTest],
     faults: [],

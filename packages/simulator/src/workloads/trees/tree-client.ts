@@ -52,14 +52,39 @@ export class TreeClient {
         const kind = prng.chance(0.7) ? "directory" : "file";
         await this.#ask("create", (context) => create(context, path, kind));
       } else if (dice < 50) {
-        const [to, replaces] = [this.#path(), prng.chance(0.7)];
-        await this.#ask("rename", (context) => rename(context, path, to, { replaces }));
+        await this.#rename(path, this.#path(), prng.chance(0.7));
       } else if (dice < 67) await this.#ask("remove", (context) => remove(context, path, { kind: "either", recursive: false }));
       else if (dice < 72) await this.#removeTree(path);
       else if (dice < 77) await this.#collect();
       else if (dice < 92) await this.#ask("read", (context) => this.#read(context, path));
-      else await this.#ask("list", (context) => this.#list(context));
+      else if (dice < 96) await this.#ask("list", (context) => this.#list(context));
+      else await this.#meet();
     }
+  }
+
+  /** Two operations at once that stand in each other's way, on directories that were made for them if the names were free. */
+  async #meet(): Promise<void> {
+    const [one, other] = this.#prng.shuffle([...this.#options.names]) as [string, string];
+    await this.#ask("create", (context) => create(context, [one], "directory"));
+    const kind = this.#prng.below(3);
+    if (kind === 0) {
+      await this.#ask("create", (context) => create(context, [other], "directory"));
+      await Promise.all([this.#rename([one], [other, one]), this.#rename([other], [one, other])]);
+    } else if (kind === 1) {
+      const removing = this.#ask("remove", (context) => remove(context, [one], { kind: "directory", recursive: false }));
+      await Promise.all([this.#ask("create", (context) => create(context, [one, other], "file")), removing]);
+    } else {
+      const asked: Promise<unknown>[] = [this.#rename([one], [other])];
+      for (let reads = 0; reads < 8; reads++) {
+        await this.#sim.sleep(this.#prng.below(100));
+        asked.push(this.#ask("read", (context) => this.#read(context, [one])));
+      }
+      await Promise.all(asked);
+    }
+  }
+
+  #rename(from: readonly string[], to: readonly string[], replaces = true): Promise<unknown> {
+    return this.#ask("rename", (context) => rename(context, from, to, { replaces }));
   }
 
   /** Reads all names of a directory. Throws BrokenPromise if there is no answer. */
