@@ -15,7 +15,7 @@ import { GeoView } from "./views/geo/geo.tsx";
 import { Nodes } from "./views/nodes/nodes.tsx";
 import { Overview } from "./views/overview.tsx";
 import { Processes } from "./views/processes.tsx";
-import { Ranges } from "./views/ranges.tsx";
+import { Ranges } from "./views/ranges/ranges.tsx";
 import { Extents, Streams } from "./views/streams/streams.tsx";
 import { Topology } from "./views/topology/topology.tsx";
 

@@ -19,6 +19,8 @@ export type {
   Value,
 } from "./data/data-model.ts";
 export type {
+  BalanceRow,
+  BalanceRows,
   CopyRow,
   DiskRow,
   DivergedReport,
@@ -30,6 +32,8 @@ export type {
   FaultRow,
   Finding,
   Geo,
+  HeatBand,
+  HeatMap,
   LatencyRow,
   NodeRow,
   Page,

@@ -189,6 +189,60 @@ export interface RangeRow {
   readonly change: string;
   readonly readsPerSecond: number | null;
   readonly writesPerSecond: number | null;
+  readonly throttledPerSecond: number | null;
+  /** Mean of requests that ended. */
+  readonly latencyMs: number | null;
+  /** Requests in progress. */
+  readonly pending: number | null;
+  /** Size of the rows in memory and checkpoints, without blob data. */
+  readonly rowBytes: number | null;
+}
+
+/** Load over key space and time. */
+export interface HeatMap {
+  /** Length of the time of a column, in milliseconds. */
+  readonly columnMs: number;
+  /** Begin of the time of each column, the oldest first. A time at which nobody was asked has no column. */
+  readonly columns: readonly number[];
+  readonly bands: readonly HeatBand[];
+}
+
+/** Neighbouring ranges of one table, sorted by key from band to band. */
+export interface HeatBand {
+  readonly table: string;
+  /** Bounds as those of a range. */
+  readonly lowKey: string;
+  readonly highKey: string;
+  readonly firstRange: string;
+  readonly lastRange: string;
+  readonly ranges: number;
+  /** Requests per second of the busiest range in each column, refused ones included; null: not known. */
+  readonly loads: readonly (number | null)[];
+}
+
+/** What load balancing would change, and what it changed. */
+export interface BalanceRows {
+  /** True if it carries out its plan by itself. */
+  readonly isAutomatic: boolean;
+  /** Why nothing is begun now. */
+  readonly waitsFor: readonly string[];
+  /** The most urgent first. */
+  readonly planned: readonly BalanceRow[];
+  /** The newest first. */
+  readonly done: readonly BalanceRow[];
+}
+
+export interface BalanceRow {
+  /** split, merge, move. */
+  readonly kind: string;
+  readonly range: string;
+  /** Server that gets the range; empty for a split or merge. */
+  readonly to: string;
+  readonly why: string;
+  /** Why it could not be done; empty if it was, or is only planned. */
+  readonly failure: string;
+  /** Null for what is only planned. */
+  readonly atMs: number | null;
 }
 
 export interface DrillRow {
@@ -302,6 +356,11 @@ export interface Source {
   /** Blobs with bytes in the extent. */
   extentUsers(id: string, after: string): Promise<Page<ExtentUserRow>>;
   ranges(after: string): Promise<Page<RangeRow>>;
+  /** Asks for one range; none if there is no such one. */
+  range(id: string): Promise<readonly RangeRow[]>;
+  /** Asks for the load of the last hour, of all ranges or of one; an empty name stands for all. */
+  heat(range: string): Promise<HeatMap>;
+  balance(): Promise<BalanceRows>;
   /** Asks for the state of erasure coding, a line each. */
   coding(): Promise<readonly string[]>;
   drills(): Promise<Drills>;

@@ -1,5 +1,5 @@
 /** Asks the console over HTTP, and follows it by server-sent events. Only this file and data/data-source.ts know HTTP. */
-import type { DivergedReport, Drills, ExtentRow, FaultRow, Geo, Page, Source } from "./model.ts";
+import type { BalanceRows, DivergedReport, Drills, ExtentRow, FaultRow, Geo, HeatMap, Page, RangeRow, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
 import { whileShown } from "./while-shown.ts";
@@ -107,6 +107,9 @@ export const source: Source = {
   extent: async (id) => (await page<ExtentRow>("/api/extent", { id })).items,
   extentUsers: (id, after) => page("/api/extent-users", { id, after }),
   ranges: (after) => page("/api/ranges", { after }),
+  range: async (id) => (await page<RangeRow>("/api/range", { id })).items,
+  heat: async (range) => (await (await answerOf("/api/heat", { range }, shownOnly())).json()) as HeatMap,
+  balance: async () => (await (await answerOf("/api/balance", {}, shownOnly())).json()) as BalanceRows,
   coding: async () => (await page<string>("/api/coding", {})).items,
   drills: async () => (await (await answerOf("/api/drills", {})).json()) as Drills,
   faults: async () => (await page<FaultRow>("/api/faults", {})).items,

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterConfig, composeCluster, DataFolder, ownTransport, StampInspector } from "@stamp/cluster";
 import { drills } from "@stamp/drills";
 import { credentialOf, GrpcTransport, inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
-import { Accounts } from "@stamp/wire";
+import { Accounts, PartitionManager } from "@stamp/wire";
 import type { Command } from "commander";
 import { addressKind } from "../accounts/location-command.ts";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
@@ -32,6 +32,8 @@ import { geoLists, geoOperations } from "./operate/geo-operations.ts";
 import { nodeOperations } from "./operate/node-operations.ts";
 import { pageFiles } from "./page-files.ts";
 import { placeLists } from "./places.ts";
+import { HeatHistory } from "./ranges/heat-history.ts";
+import { rangeLists } from "./ranges/range-lists.ts";
 import { rotateAt } from "./rotate.ts";
 import { type ConsoleRole, consoleRoles, Sessions } from "./sessions.ts";
 
@@ -89,8 +91,13 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
   const clock = new NodeClock();
   const random = new NodeRandom();
   const stopped = new AbortController();
+  const heat = new HeatHistory();
   const live = new LiveStamp({
-    ask: () => gather(config, transport, { view: false, nowMs: sinceNow() }),
+    ask: async () => {
+      const facts = await gather(config, transport, { view: false, nowMs: sinceNow() });
+      heat.took(facts);
+      return facts;
+    },
     wallMs: () => clock.wallMs(),
     sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
   });
@@ -133,10 +140,12 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
     ...faultOperations(frontEnds),
     ...geoOperations(location),
   };
-  const lists = listsOf(inspector, live, {
+  const manager = async () => transport.client(await inspector().leader("partition-manager"), PartitionManager);
+  const lists = listsOf(inspector, {
     "/api/drills": async () => desk.shown,
     ...placeLists({ inspector, transport, frontEnds: () => addressesOf(live.facts, "front-end") }),
     ...geoLists(location),
+    ...rangeLists({ facts: () => live.facts, heat, manager, wallMs: () => clock.wallMs() }),
     "/api/faults": async () => ({ items: await faultRows(frontEnds()), next: null }),
   });
   const parts = { files, sessions, live, clients, operations, lists, audit: auditOf(config), signal: stopped.signal };

@@ -1,11 +1,10 @@
-/** Lists of the console in pages: streams, extents and ranges, each by its path. The page asks for the next one when a person scrolls there. */
+/** Lists of the console in pages: streams and extents, each by its path. The page asks for the next one when a person scrolls there. */
 import type { StampInspector } from "@stamp/cluster";
-import type { ExtentRow, Page, RangeRow, StreamRow } from "@stamp/console-page";
+import type { ExtentRow, Page, StreamRow } from "@stamp/console-page";
 import { statusOf } from "../coding/coding-command.ts";
 import { codingText } from "../coding/coding-text.ts";
 import { fragmentLines, repairOf } from "../nodes/node-commands.ts";
-import type { LiveStamp } from "./live-stamp.ts";
-import { extentRow, rangeRows, streamRow } from "./snapshot.ts";
+import { extentRow, streamRow } from "./snapshot.ts";
 
 const pageMax = 500;
 /** Extents of one stream are asked for one by one. */
@@ -19,14 +18,13 @@ export interface Lists {
 }
 
 /** `inspector`: of the stamp that runs now. `others`: further lists, by path. */
-export function listsOf(inspector: () => StampInspector, live: LiveStamp, others: Readonly<Record<string, List>>): Lists {
+export function listsOf(inspector: () => StampInspector, others: Readonly<Record<string, List>>): Lists {
   const lists: Readonly<Record<string, List>> = {
     ...others,
     "/api/streams": async (query) => streams(inspector(), query.get("after") ?? ""),
     "/api/extents": async (query) => extents(inspector(), idIn(query)),
     "/api/stream": async (query) => extentsOf(inspector(), query.get("name") ?? "", idIn(query)),
     "/api/coding": async () => coding(inspector()),
-    "/api/ranges": async (query) => ranges(live, query.get("after") ?? ""),
   };
   return { find: (path) => (Object.hasOwn(lists, path) ? lists[path] : undefined) };
 }
@@ -64,14 +62,4 @@ async function extentsOf(inspector: StampInspector, name: string, after: bigint)
 async function coding(inspector: StampInspector): Promise<Page<string>> {
   const [status, repair] = await Promise.all([statusOf(inspector), repairOf(inspector)]);
   return { items: codingText(status, fragmentLines(repair)).split("\n"), next: null };
-}
-
-/** `after`: position in the list of the last snapshot. Ranges that change meanwhile may come twice, or not at all, until the list is loaded again. */
-function ranges({ facts }: LiveStamp, after: string): Page<RangeRow> {
-  const all = facts?.partitionLayer?.ranges;
-  if (facts === undefined || all === undefined)
-    throw new Error("no partition manager that leads answered; see the findings on the overview");
-  const from = /^\d{1,9}$/.test(after) ? Number(after) : 0;
-  const some = all.slice(from, from + pageMax);
-  return { items: rangeRows(some, facts), next: from + some.length < all.length ? String(from + some.length) : null };
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { ExtentInfoSchema, ExtentState } from "@stamp/wire";
 import { all, type Change, healthy, nowMs, withFacts } from "../health/testing/healthy.ts";
-import { extentRow, rangeRows, snapshotOf } from "./snapshot.ts";
+import { extentRow, snapshotOf } from "./snapshot.ts";
 
 const after = (seconds: number, ...changes: readonly Change[]) => ({ ...all(...changes)(healthy), nowMs: nowMs + seconds * 1_000 });
 
@@ -70,15 +70,4 @@ test("snapshot: an extent is told with its replicas, a coded one with its fragme
     }),
   );
   assert.deepEqual([coded.coding, coded.intact, coded.nodes], ["2+1", 3, ["d", "e", "f"]]);
-});
-
-test("snapshot: a range has the load that its server tells, and none where that is silent", () => {
-  const ranges = healthy.partitionLayer?.ranges ?? [];
-  const [first] = ranges;
-  assert.ok(first);
-  const told = withFacts(first.server, { ranges: [{ rangeId: first.rangeId, load: { readsPerSecond: 5, writesPerSecond: 1 } }] })(healthy);
-  const [row] = rangeRows(ranges, told);
-  assert.deepEqual([row?.readsPerSecond, row?.writesPerSecond], [5, 1]);
-  const [silent] = rangeRows(ranges, { processes: [] });
-  assert.deepEqual([silent?.readsPerSecond, silent?.writesPerSecond], [null, null]);
 });

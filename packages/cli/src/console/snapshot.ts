@@ -1,9 +1,8 @@
 /** Turns the facts of a stamp into what the page of the console shows. Pure. */
-import type { ExtentRow, LatencyRow, Point, ProcessRow, RangeRow, Snapshot, StreamRow } from "@stamp/console-page";
-import { type ExtentInfo, ExtentState, type RangePartition, type StreamInfo } from "@stamp/wire";
+import type { ExtentRow, LatencyRow, Point, ProcessRow, Snapshot, StreamRow } from "@stamp/console-page";
+import { type ExtentInfo, ExtentState, type StreamInfo } from "@stamp/wire";
 import { numberAt, type ProcessFacts, type StampFacts } from "../health/facts.ts";
 import { healthOf } from "../health/findings.ts";
-import { keyText } from "../key-text.ts";
 import { repairText } from "../nodes/node-commands.ts";
 import { latenciesOf } from "../status/latency.ts";
 import { nameIn, statusOf } from "../status/status.ts";
@@ -134,28 +133,4 @@ export function extentRow(info: ExtentInfo): ExtentRow {
     intact: !isSealed ? null : coded === undefined ? intactCopies : intactFragments,
     attempt,
   };
-}
-
-/** `facts`: of all processes; each partition server tells the load of its ranges. */
-export function rangeRows(ranges: readonly RangePartition[], { processes }: Pick<StampFacts, "processes">): RangeRow[] {
-  const loads = new Map<string, { readonly readsPerSecond?: number; readonly writesPerSecond?: number }>();
-  for (const { name, role, answer } of processes) {
-    const held = role === "partition-server" ? answer?.facts.ranges : undefined;
-    for (const range of Array.isArray(held) ? held : []) loads.set(`${name} ${range?.rangeId}`, range?.load ?? {});
-  }
-  return ranges.map(({ rangeId, table, lowKey, highKey, server, loaded, ownerEpoch, change }) => {
-    const load = loads.get(`${server} ${rangeId}`);
-    return {
-      id: rangeId,
-      table,
-      lowKey: lowKey.length === 0 ? "" : keyText(lowKey),
-      highKey: highKey.length === 0 ? "" : keyText(highKey),
-      server,
-      loaded,
-      ownerEpoch: Number(ownerEpoch),
-      change,
-      readsPerSecond: load?.readsPerSecond ?? null,
-      writesPerSecond: load?.writesPerSecond ?? null,
-    };
-  });
 }

@@ -53,6 +53,10 @@ const range = (number: number) => ({
   change: "",
   readsPerSecond: number,
   writesPerSecond: null,
+  throttledPerSecond: null,
+  latencyMs: null,
+  pending: null,
+  rowBytes: null,
 });
 const accounts = [{ account: "acme", requestsPerSecond: 12.3, clientErrorsPerSecond: 0, serverErrorsPerSecond: 0, meanMs: 4 }];
 const ranges = Array.from({ length: 100 }, (_, index) => range(index + 1));
