@@ -100,6 +100,7 @@ export async function parts(): Promise<Part[]> {
         "tests/console/changes.slow.ts",
         "tests/console/accounts.slow.ts",
         "tests/console/nodes.slow.ts",
+        "tests/console/ranges.slow.ts",
         "tests/console/topology.slow.ts",
         "tests/console/drills.slow.ts",
         "tests/console/geo.slow.ts",

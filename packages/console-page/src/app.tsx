@@ -80,7 +80,7 @@ function View({ path, source, data }: Sources & { readonly path: string }): JSX.
     case "extents":
       return <Extents source={source} />;
     case "ranges":
-      return <Ranges source={source} />;
+      return <Ranges now={now} source={source} data={data} />;
     case "data":
       return <Data source={data} />;
     case "accounts":

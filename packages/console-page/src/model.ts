@@ -220,7 +220,7 @@ export interface HeatBand {
   readonly loads: readonly (number | null)[];
 }
 
-/** What load balancing would change, and what it changed. */
+/** Plan of load balancing, and the steps that it took. */
 export interface BalanceRows {
   /** True if it carries out its plan by itself. */
   readonly isAutomatic: boolean;

@@ -30,6 +30,7 @@ import { beginDrill } from "./operate/drill-process.ts";
 import { faultOperations, faultRows } from "./operate/fault-operations.ts";
 import { geoLists, geoOperations } from "./operate/geo-operations.ts";
 import { nodeOperations } from "./operate/node-operations.ts";
+import { rangeOperations } from "./operate/range-operations.ts";
 import { pageFiles } from "./page-files.ts";
 import { placeLists } from "./places.ts";
 import { HeatHistory } from "./ranges/heat-history.ts";
@@ -124,6 +125,7 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
     begin: (drill) => beginDrill(process.argv[1] ?? "", ["--data", config.dataDir], drill),
     wallMs: () => clock.wallMs(),
   });
+  const manager = async () => transport.client(await inspector().leader("partition-manager"), PartitionManager);
   const operations = {
     ...accountOperations({
       accounts: async () => transport.client(await inspector().leader("partition-manager"), Accounts),
@@ -136,11 +138,11 @@ async function serveConsole(config: ClusterConfig, options: ConsoleOptions): Pro
       refuseRemoval: (node) => refuseBadRemoval(config, node),
       stopForGood: (node) => stopForGood(config, node),
     }),
+    ...rangeOperations(manager),
     ...desk.operations,
     ...faultOperations(frontEnds),
     ...geoOperations(location),
   };
-  const manager = async () => transport.client(await inspector().leader("partition-manager"), PartitionManager);
   const lists = listsOf(inspector, {
     "/api/drills": async () => desk.shown,
     ...placeLists({ inspector, transport, frontEnds: () => addressesOf(live.facts, "front-end") }),

@@ -41,6 +41,8 @@ const places = [
   "table",
   "queue",
   "node",
+  "range",
+  "server",
   "drill",
   "fault",
   "rule",

@@ -1,4 +1,4 @@
-/** What load balancing would change now, and what it changed, each with its reason. */
+/** Shows the plan of load balancing and the steps that it took, each with its reason. */
 import type { JSX } from "preact";
 import type { BalanceRow, BalanceRows } from "../../model.ts";
 import type { Polled } from "../../pages.tsx";

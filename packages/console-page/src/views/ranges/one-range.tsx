@@ -1,12 +1,15 @@
 /** One range: its keys, server, load and size, its load over the last hour, and what load balancing does about it. */
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { Chart } from "../../chart.tsx";
+import type { DataSource } from "../../data/data-model.ts";
 import { bytesText, countText, msText, rateText } from "../../format.ts";
 import type { BalanceRows, HeatMap, RangeRow, Source } from "../../model.ts";
 import { type Polled, usePolled } from "../../pages.tsx";
 import { to } from "../../store.ts";
 import { Card, Empty } from "../../ui.tsx";
 import { Balance } from "./balance.tsx";
+import { RangeChanges } from "./range-changes.tsx";
 import { RangeState } from "./range-state.tsx";
 
 const askEveryMs = 2_000;
@@ -15,11 +18,16 @@ const hourMs = 3_600_000;
 
 interface OneRangeProps {
   readonly source: Source;
+  readonly data: DataSource;
   readonly id: string;
+  readonly servers: readonly string[];
+  /** Role of the session; undefined: not known yet. */
+  readonly role: string | undefined;
   readonly balance: Polled<BalanceRows>;
 }
 
-export function OneRange({ source, id, balance }: OneRangeProps): JSX.Element {
+export function OneRange({ source, data, id, servers, role, balance }: OneRangeProps): JSX.Element {
+  const [told, setTold] = useState<{ readonly text: string; readonly ranges: readonly string[] }>();
   const { value, problem } = usePolled(() => source.range(id), askEveryMs);
   const { value: heat } = usePolled(() => source.heat(id), heatEveryMs);
   const range = value?.[0];
@@ -28,6 +36,21 @@ export function OneRange({ source, id, balance }: OneRangeProps): JSX.Element {
       <p class="path">
         <a href={to("ranges")}>Ranges</a> <span aria-hidden="true">›</span> <strong>{id}</strong>
       </p>
+      {role === undefined || role === "operate" ? null : (
+        <div class="notice">
+          This session may not split, merge or move ranges. A link to that: <code>./stamp console --role operate</code>
+        </div>
+      )}
+      {told === undefined ? null : (
+        <div class="notice good" role="status">
+          {told.text}{" "}
+          {told.ranges.map((name) => (
+            <span key={name}>
+              <a href={to("ranges", name)}>{name}</a>{" "}
+            </span>
+          ))}
+        </div>
+      )}
       {problem === "" ? null : (
         <div class="notice bad" role="alert">
           {problem}
@@ -43,6 +66,9 @@ export function OneRange({ source, id, balance }: OneRangeProps): JSX.Element {
           <p>
             <RangeState range={range} />
           </p>
+          {role === "operate" ? (
+            <RangeChanges range={range} servers={servers} data={data} onTold={(text, ranges) => setTold({ text, ranges })} />
+          ) : null}
           <Facts range={range} />
           {heat === undefined ? null : <Load heat={heat} />}
         </Card>

@@ -1,8 +1,9 @@
 /** Range partitions: which server serves which keys, how much they are asked for over time, and what load balancing does about it. */
 import type { JSX } from "preact";
+import type { DataSource } from "../../data/data-model.ts";
 import { bytesText, countText, rateText } from "../../format.ts";
-import type { RangeRow, Source } from "../../model.ts";
-import { ListState, usePages, usePolled } from "../../pages.tsx";
+import type { RangeRow, Snapshot, Source } from "../../model.ts";
+import { ListState, useLoaded, usePages, usePolled } from "../../pages.tsx";
 import { route, to } from "../../store.ts";
 import { Card } from "../../ui.tsx";
 import { type Column, VirtualTable } from "../../virtual-table.tsx";
@@ -43,10 +44,18 @@ const columns: readonly Column<RangeRow>[] = [
   { title: "Owner epoch", width: "6.5rem", cell: ({ ownerEpoch }) => countText(ownerEpoch), isNumber: true },
 ];
 
-export function Ranges({ source }: { readonly source: Source }): JSX.Element {
+interface RangesProps {
+  readonly now: Snapshot;
+  readonly source: Source;
+  readonly data: DataSource;
+}
+
+export function Ranges({ now, source, data }: RangesProps): JSX.Element {
+  const { value: role } = useLoaded(source.role);
   const balance = usePolled(source.balance, balanceEveryMs);
   const [, id] = route.value;
-  if (id !== undefined) return <OneRange source={source} id={id} balance={balance} key={id} />;
+  const servers = now.processes.filter(({ role: part, ready }) => part === "partition-server" && ready).map(({ name }) => name);
+  if (id !== undefined) return <OneRange source={source} data={data} id={id} servers={servers} role={role} balance={balance} key={id} />;
   return (
     <>
       <HeatCard source={source} />
