@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { type DataLakeFileSystemClient, DataLakeServiceClient } from "@azure/storage-file-datalake";
-import { startStamp } from "@stamp/embedded";
+import type { DataLakeFileSystemClient } from "@azure/storage-file-datalake";
 import { failure } from "../conformance/target.ts";
-import { type Lake, refusal, sharedKey, startLake } from "./lake.ts";
+import { type Lake, refusal, startLake } from "./lake.ts";
 
 let lake: Lake;
 before(async () => {
@@ -170,17 +169,4 @@ test("datalake: access control is shown as the service gives it to an owner with
     ["$superuser", true, false, false],
   );
   assert.equal(acl.length, 3);
-});
-
-test("datalake: an account without a hierarchical namespace is refused at the dfs door as before", async () => {
-  const flat = await startStamp();
-  try {
-    const client = new DataLakeServiceClient(flat.endpoints.dfs, sharedKey, { retryOptions: { maxTries: 1 } }).getFileSystemClient("flat");
-    assert.equal(await refusal(client.getDirectoryClient("d").create()), "501 NotImplemented");
-    const asked = await failure(client.getDirectoryClient("d").getAccessControl());
-    assert.equal(asked.statusCode, 400);
-    assert.equal((await failure(client.create())).statusCode, 501);
-  } finally {
-    await flat.stop();
-  }
 });

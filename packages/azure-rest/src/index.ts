@@ -112,7 +112,7 @@ export { changedPathsJson, type FailedPath, filesystemsJson, pathsJson, type Sho
 export { type DataLakeOperationName, dataLakeOperationNames, dataLakeOperations } from "./dfs/operation-rows.ts";
 export { asksForXml, isDataLakeRequest } from "./dfs/operations.ts";
 export type { ContentHeaders, Ownership } from "./dfs/path-headers.ts";
-export { type PathProperties, propertiesText } from "./dfs/properties.ts";
+export { directoryMark, isDirectoryMark, type PathProperties, propertiesText } from "./dfs/properties.ts";
 export { type DataLakeRequest, type DataLakeRequests, parseDataLake, type RecursiveChange } from "./dfs/requests.ts";
 export { canonicalDirectory, checkDataLakeNames, type DataLakeResource, parseDataLakeResource, withoutSlashes } from "./dfs/resource.ts";
 export { refusedEmptyHeaders, refusedEmptyParameters, withoutEmptyValues } from "./empty-values.ts";

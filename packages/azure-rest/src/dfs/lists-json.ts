@@ -13,10 +13,11 @@ export interface ShownPath {
   readonly etag: string;
   readonly lastModifiedMs: number;
   readonly createdMs: number;
-  readonly owner: string;
-  readonly group: string;
+  /** Like group and permissions absent in an account without a hierarchical namespace. */
+  readonly owner?: string;
+  readonly group?: string;
   /** Permissions in symbolic form. */
-  readonly permissions: string;
+  readonly permissions?: string;
 }
 
 export interface ShownFilesystem {

@@ -37,3 +37,10 @@ export function parseProperties(headers: HttpHeaders): Parsed<PathProperties | u
 /** Returns the header that an answer shows the properties in. */
 export const propertiesText = (properties: PathProperties): string =>
   [...properties].map(([name, value]) => `${name}=${toBase64(value)}`).join(",");
+
+/** Metadata by which clients know that a blob stands for a directory, in an account without a hierarchical namespace. */
+export const directoryMark = { hdi_isfolder: "true" } as const;
+
+/** True if the metadata say that the blob stands for a directory. Clients write the name in any case. */
+export const isDirectoryMark = ({ metadata }: { readonly metadata: Readonly<Record<string, string>> }): boolean =>
+  Object.entries(metadata).some(([name, value]) => name.toLowerCase() === "hdi_isfolder" && value.toLowerCase() === "true");

@@ -9,8 +9,10 @@
 import {
   bodyLimitsOf,
   type ConditionHeaders,
+  directoryMark,
   etagAndTime,
   etagHeader,
+  isDirectoryMark,
   type ListedBlobProperties,
   notImplemented,
   type Parsed,
@@ -27,10 +29,11 @@ import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { blobOf } from "../../objects/wire-to-rest.ts";
 import { withKey } from "../blob/content/scopes.ts";
 import { receiveChecked } from "../blob/content/uploads.ts";
-import { type BlobExchange, blobOfRequest } from "../blob/exchange.ts";
+import { type BlobExchange, blobOfRequest, isHierarchical } from "../blob/exchange.ts";
 import { lengthWithin } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { asBlob, contentOf, type DataLakeExchange, metadataOf, noContent, type OnPath, rowOf } from "./exchange.ts";
+import { checkFlatFile } from "./flat/paths.ts";
 
 type Content = DataLakeExchange<"FlushData">["asked"]["content"];
 
@@ -60,6 +63,8 @@ async function fileOf(exchange: OnPath, operation: "PutBlock" | "PutBlockList"):
   if (!keyed.ok) return keyed;
   const name = await blobOfRequest(keyed.value);
   if (!name.ok) return name;
+  const flat = isHierarchical(exchange) ? parsed(undefined) : await checkFlatFile(exchange);
+  if (!flat.ok) return flat;
   return inTree.held?.kind === "directory" ? rejected("PathConflict") : parsed({ blob: keyed.value, name: name.value });
 }
 
@@ -140,6 +145,7 @@ async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): 
     conditions: underKey(blob.key, underEtag(exchange, found.value, asked.conditions)),
     headers: contentOf(asked.content ?? noContent, found.value.headers),
     metadata: { ...metadata },
+    state: keptState(found.value),
     ...packBlocks(planned.value),
     // An append between the two steps may have another length at a position, or has to stay.
     expectedBytes: toWire(asked.position),
@@ -149,6 +155,14 @@ async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): 
   if (made.ok) return parsed(blobOf(made.value));
   return made.error.code === "ConditionNotMet" ? "again" : made;
 }
+
+/** Tags and tier that the file has, which a list of blocks would reset. Files of accounts with a hierarchical namespace have neither. */
+const keptState = ({ tags, accessTier, accessTierInferred }: Blob) => ({
+  tags: { ...tags },
+  accessTier: accessTierInferred ? "" : accessTier,
+  immutabilityMode: "",
+  legalHold: false,
+});
 
 /** User-defined properties, or those of the content. What the request does not name stays. */
 export async function setPathProperties(exchange: DataLakeExchange<"SetPathProperties">): Promise<Answer> {
@@ -170,7 +184,14 @@ export async function setPathProperties(exchange: DataLakeExchange<"SetPathPrope
   return changed.ok ? respond(200, { ...etagAndTime(exchange.version, blobOf(changed.value)), "Content-Length": "0" }) : changed;
 }
 
-function setMetadata(exchange: DataLakeExchange<"SetPathProperties">, { blob, name }: File, metadata: Record<string, string>) {
+async function setMetadata(
+  exchange: DataLakeExchange<"SetPathProperties">,
+  { blob, name }: File,
+  given: Record<string, string>,
+): Promise<Parsed<Blob>> {
+  const held = isHierarchical(exchange) ? undefined : await readUnder(exchange, name, {});
+  if (held && !held.ok) return held;
+  const metadata = held && isDirectoryMark(held.value) ? { ...given, ...directoryMark } : given;
   const conditions = underKey(blob.key, conditionsToWire(exchange.asked.conditions));
   return exchange.objects.execute({ case: "setBlobMetadata", value: { name, conditions, metadata } }, "blob", exchange.limits());
 }

@@ -5,7 +5,8 @@ import { fromWire, toWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { containerOf } from "../../objects/wire-to-rest.ts";
 import { scopeOfNew } from "../blob/containers.ts";
-import { type Answer, respond } from "../exchange.ts";
+import { isHierarchical } from "../blob/exchange.ts";
+import { type Answer, type Exchange, respond } from "../exchange.ts";
 import { type DataLakeExchange, filesystemOf, metadataOf, rowOf } from "./exchange.ts";
 import { decodeToken, encodeToken } from "./tokens.ts";
 
@@ -16,6 +17,8 @@ export const propertiesHeader = (metadata: Readonly<Record<string, string>>): Re
   const properties = Object.entries(metadata).map(([name, value]) => [name, latin1(value)] as const);
   return properties.length === 0 ? {} : { "x-ms-properties": propertiesText(new Map(properties)) };
 };
+
+const namespaceHeader = (exchange: Exchange): ResponseHeaders => ({ "x-ms-namespace-enabled": String(isHierarchical(exchange)) });
 
 /** Marker of a list of containers: its name, and the incarnation from which it goes on. */
 function markerOf(continuation: string | undefined): Parsed<{ readonly marker: string; readonly markerStamp: bigint }> {
@@ -48,7 +51,7 @@ export async function createFilesystem(exchange: DataLakeExchange<"CreateFilesys
   const value = { account, container: filesystemOf(exchange), metadata: metadata.value, publicAccess: "", ...scope.value };
   const made = await exchange.objects.execute({ case: "createContainer", value }, "container", exchange.limits());
   if (!made.ok) return made;
-  return respond(201, { ...etagAndTime(exchange.version, containerOf(made.value)), "x-ms-namespace-enabled": "true" });
+  return respond(201, { ...etagAndTime(exchange.version, containerOf(made.value)), ...namespaceHeader(exchange) });
 }
 
 export async function setFilesystemProperties(exchange: DataLakeExchange<"SetFilesystemProperties">): Promise<Answer> {
@@ -65,7 +68,7 @@ export async function getFilesystemProperties(exchange: DataLakeExchange<"GetFil
   if (!row.ok) return row;
   const container = containerOf(row.value);
   const headers = { ...etagAndTime(exchange.version, container), ...propertiesHeader(container.metadata) };
-  return respond(200, { ...headers, "x-ms-namespace-enabled": "true" });
+  return respond(200, { ...headers, ...namespaceHeader(exchange) });
 }
 
 export async function deleteFilesystem(exchange: DataLakeExchange<"DeleteFilesystem">): Promise<Answer> {

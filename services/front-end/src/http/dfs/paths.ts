@@ -55,7 +55,7 @@ export const createFile = (exchange: DataLakeExchange<"CreateFile">): Promise<An
 export const createDirectory = (exchange: DataLakeExchange<"CreateDirectory">): Promise<Answer> => createPath(exchange, "directory");
 
 /** Features of a creation that are not here, by name. */
-function missingOf({ asked }: Creating): string | undefined {
+export function missingOf({ asked }: Creating): string | undefined {
   const { lease, encryptionContext } = asked;
   if (lease !== undefined) return "A lease of a new path";
   if (encryptionContext !== undefined) return "x-ms-encryption-context";

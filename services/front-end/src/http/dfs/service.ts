@@ -1,6 +1,6 @@
 /**
  * Data Lake Storage. Its door serves the Blob service's requests on the same files, too: clients that know one endpoint ask there for both.
- * An account without a hierarchical namespace is refused: 501 by name, or as the service does (other-services.ts).
+ * In an account without a hierarchical namespace a path is a blob (flat/paths.ts).
  */
 import {
   asksForXml,
@@ -23,8 +23,7 @@ import {
   parseDataLakeResource,
   parsed,
   queryValue,
-  type RestError,
-  refuseOtherService,
+  rejected,
   type Target,
 } from "@stamp/azure-rest";
 import { isHierarchical } from "../blob/exchange.ts";
@@ -36,6 +35,8 @@ import { setAccessControlRecursively } from "./access-recursively.ts";
 import { appendData, flushData, setPathProperties } from "./data.ts";
 import type { DataLakeExchange, DataLakeHandler, OnPath } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
+import { listFlatPaths } from "./flat/lists.ts";
+import { createFlatDirectory, createFlatFile, deleteFlatPath, getFlatProperties } from "./flat/paths.ts";
 import { admit, toJudge } from "./judge.ts";
 import { checkAccess, getAccessControl, getPathProperties, getPathStatus, listPaths } from "./lists.ts";
 import { createDirectory, createFile, deletePath, renamePath, withTarget } from "./paths.ts";
@@ -61,6 +62,31 @@ const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Nam
   SetAccessControlRecursively: setAccessControlRecursively,
   DeletePath: deletePath,
 };
+
+const flatHandlers: typeof handlers = {
+  ListFilesystems: listFilesystems,
+  CreateFilesystem: createFilesystem,
+  SetFilesystemProperties: setFilesystemProperties,
+  GetFilesystemProperties: getFilesystemProperties,
+  DeleteFilesystem: deleteFilesystem,
+  ListPaths: listFlatPaths,
+  CreateFile: createFlatFile,
+  CreateDirectory: createFlatDirectory,
+  AppendData: appendData,
+  FlushData: flushData,
+  GetPathProperties: getFlatProperties,
+  GetPathStatus: getFlatProperties,
+  SetPathProperties: setPathProperties,
+  DeletePath: deleteFlatPath,
+};
+
+/** Operations on access control: clients tell by this refusal that an account is flat. */
+const hierarchicalOnly: ReadonlySet<DataLakeOperationName> = new Set<DataLakeOperationName>([
+  "GetAccessControl",
+  "SetAccessControl",
+  "SetAccessControlRecursively",
+  "CheckAccess",
+]);
 
 export function dataLakeService(hostSuffixes: readonly string[]): RestService {
   const blobs = blobService(hostSuffixes);
@@ -104,7 +130,6 @@ function recognize(blobs: RestService, method: string, target: Target, headers: 
     name: operation,
     authorization: dataLakeAuthorizationOf(operation),
     async serve(exchange) {
-      if (!isHierarchical(exchange)) return { ok: false, error: refusedFlat(method, target, headers) };
       const answer = await admitAndServe({ ...exchange, resource: resource.value, asked: request.value });
       return answer.ok ? answer : { ok: false, error: dataLakeError(answer.error) };
     },
@@ -113,6 +138,7 @@ function recognize(blobs: RestService, method: string, target: Target, headers: 
 
 /** Where a rename leads is known before the caller is judged: it needs rights there. */
 async function admitAndServe(exchange: OnPath & { readonly asked: DataLakeRequest }): Promise<Answer> {
+  if (!isHierarchical(exchange)) return serve(exchange);
   const { operation } = exchange.asked;
   const target = operation === "RenamePath" ? await withTarget(exchange as DataLakeExchange<"RenamePath">) : parsed(exchange);
   if (!target.ok) return target;
@@ -129,19 +155,18 @@ function ofBlobs(blobs: RestService, method: string, target: Target, headers: Ht
   return parsed({
     ...operation.value,
     async serve(exchange) {
-      if (!isHierarchical(exchange)) return { ok: false, error: refusedFlat(method, target, headers) };
       const answer = await operation.value.serve(exchange);
       return answer.ok || asksForXml(headers) ? answer : { ok: false, error: dataLakeError(answer.error) };
     },
   });
 }
 
-const refusedFlat = (method: string, target: Target, headers: HttpHeaders): RestError =>
-  refuseOtherService(method, target, headers, "dfs") ??
-  notImplemented("Data Lake Storage on an account without a hierarchical namespace").error;
-
 function serve(exchange: OnPath & { readonly asked: DataLakeRequest }): Promise<Answer> {
   const { operation } = exchange.asked;
-  const handler = handlers[operation] as ((exchange: OnPath) => Promise<Answer>) | undefined;
+  const isFlat = !isHierarchical(exchange);
+  if (isFlat && hierarchicalOnly.has(operation)) return Promise.resolve(rejected("HierarchicalNamespaceNotEnabled"));
+  if (isFlat && operation === "RenamePath")
+    return Promise.resolve(notImplemented("A rename in an account without a hierarchical namespace"));
+  const handler = (isFlat ? flatHandlers : handlers)[operation] as ((exchange: OnPath) => Promise<Answer>) | undefined;
   return handler ? handler(exchange) : Promise.resolve(notImplemented(`${operation} of Data Lake Storage`));
 }
