@@ -59,6 +59,14 @@ const demanding: Readonly<Record<string, Demanding>> = {
     without: { case: "putPages", value: { name, conditions: {} } },
     with: { case: "putPages", value: { name, conditions: { handleId: "1" } } },
   },
+  "PutBlockList.expected_bytes": {
+    without: { case: "putBlockList", value: { name } },
+    with: { case: "putBlockList", value: { name, expectedBytes: 0n } },
+  },
+  "PutBlockList.drops_nothing": {
+    without: { case: "putBlockList", value: { name, dropsNothing: false } },
+    with: { case: "putBlockList", value: { name, dropsNothing: true } },
+  },
   "CreateContainer.default_encryption_scope": {
     without: { case: "createContainer", value: { account: "a", container: "c", defaultEncryptionScope: "" } },
     with: { case: "createContainer", value: { account: "a", container: "c", defaultEncryptionScope: "s" } },
