@@ -43,6 +43,9 @@ describe("console in Chromium", { skip }, () => {
     await third.getByText("the link was used before").waitFor();
     await second.getByRole("button", { name: "Sign out" }).click();
     await second.getByText("This browser has no session").waitFor();
+    // More than two snapshots of a stream that goes on.
+    await second.waitForTimeout(2_500);
+    assert.ok(await second.getByText("This browser has no session").isVisible());
     await page.reload();
     await page.locator(".health h2").waitFor();
     await other.close();

@@ -1,7 +1,7 @@
 /** Asks the console over HTTP, and follows it by server-sent events. Only this file and data/data-source.ts know HTTP. */
 import type { BalanceRows, DivergedReport, Drills, ExtentRow, FaultRow, Geo, HeatMap, Page, RangeRow, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
-import { askAgain, share, tell } from "./tabs.ts";
+import { askAgain, share, signedOut, tell } from "./tabs.ts";
 import { whileShown } from "./while-shown.ts";
 
 const againMs = 1_000;
@@ -22,7 +22,7 @@ export async function begin(): Promise<void> {
       return;
     }
   }
-  share(follow);
+  share(follow, () => unfollow());
   if (token !== undefined) askAgain();
 }
 
@@ -57,12 +57,19 @@ async function messageOf(answer: Response): Promise<string> {
   return told.message ?? `the console answered ${answer.status}`;
 }
 
+/** Ends the stream that is followed. */
+let unfollow = (): void => {};
+
 function follow(): void {
   const stream = new EventSource(`/api/live?key=${keyNow()}`);
   let watch = setTimeout(leave, silentMs);
-  function leave(): void {
+  unfollow = (): void => {
     clearTimeout(watch);
     stream.close();
+  };
+  const end = unfollow;
+  function leave(): void {
+    end();
     tell({ type: "connection", data: "lost" });
     setTimeout(again, againMs);
   }
@@ -119,6 +126,7 @@ export const source: Source = {
   async signOut() {
     await asked("/api/sign-out", { method: "POST" }).catch(() => undefined);
     localStorage.removeItem("key");
-    connection.value = "signed-out";
+    // Also if the console refused: a stream of before would show the stamp again with its next snapshot.
+    signedOut();
   },
 };

@@ -12,14 +12,15 @@ export type Told =
   | { readonly type: "snapshot"; readonly data: Snapshot }
   | { readonly type: "connection"; readonly data: Connection };
 
-/** Question of a tab to the others: for all that is known, or to follow again after somebody has signed in. */
-type Asked = { readonly type: "hello" } | { readonly type: "signed-in" };
+/** Question of a tab to the others: for all that is known, to follow again after somebody has signed in, or no longer. */
+type Asked = { readonly type: "hello" } | { readonly type: "signed-in" } | { readonly type: "signed-out" };
 
 /** Snapshots come every second, a slow one after five. After this time without any, the connection counts as lost. */
 const silentMs = 12_000;
 
 const channel = new BroadcastChannel("stamp-console");
 let leads = false;
+let endFollowing = (): void => {};
 let silence: ReturnType<typeof setTimeout> | undefined;
 
 /** Takes what the console told, and passes it on to the other tabs. */
@@ -38,12 +39,14 @@ function take({ type, data }: Told): void {
   if (!leads && connection.value === "live") silence = setTimeout(lost, silentMs);
 }
 
-/** Calls `follow` when this tab has to follow the console itself, and again if another tab has signed in since. */
-export function share(follow: () => void): void {
+/** Calls `follow` when this tab has to follow the console itself, and again if another tab has signed in since; `end` when one has signed out. */
+export function share(follow: () => void, end: () => void): void {
+  endFollowing = end;
   channel.onmessage = ({ data }: MessageEvent<Told | Asked>) => {
-    if (data.type !== "hello" && data.type !== "signed-in") return leads ? undefined : take(data);
+    if (data.type !== "hello" && data.type !== "signed-in" && data.type !== "signed-out") return leads ? undefined : take(data);
     if (!leads) return;
-    if (data.type === "signed-in" && connection.value === "signed-out") follow();
+    if (data.type === "signed-out") leaveAll();
+    else if (data.type === "signed-in" && connection.value === "signed-out") follow();
     else tellAll();
   };
   channel.postMessage({ type: "hello" } satisfies Asked);
@@ -56,6 +59,21 @@ export function share(follow: () => void): void {
 }
 
 export const askAgain = (): void => channel.postMessage({ type: "signed-in" } satisfies Asked);
+
+/** Ends what any tab follows: nobody is signed in any more. */
+export function signedOut(): void {
+  if (leads) {
+    leaveAll();
+    return;
+  }
+  connection.value = "signed-out";
+  channel.postMessage({ type: "signed-out" } satisfies Asked);
+}
+
+function leaveAll(): void {
+  endFollowing();
+  tell({ type: "connection", data: "signed-out" });
+}
 
 function tellAll(): void {
   const now = snapshot.value;
