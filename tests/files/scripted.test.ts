@@ -161,6 +161,24 @@ test("files: each operation is served, or refused by name", async () => {
   show("POST", "/?restype=service&comp=userdelegationkey", {}, 200);
 });
 
+test("files: headers and parameters that say what no file can have are refused", async () => {
+  const headers = { "x-ms-version": "2025-05-05" };
+  const of = { "x-ms-type": "file", "x-ms-content-length": "4" };
+  for (const path of ["/told?restype=share", "/told/f"]) await clients.raw("PUT", path, { headers: { ...headers, ...of }, body: "" });
+  for (const [status, code, request, more] of [
+    [400, "InvalidHeaderValue", "PUT /told/f?comp=range", { ...write, "x-ms-file-last-write-time": "yesterday" }],
+    [400, "InvalidQueryParameterValue", "GET /told/f?comp=listhandles&maxresults=0", {}],
+    [400, "InvalidResourceName", "PUT /told/nul", of],
+    [400, "InvalidFileOrDirectoryPathName", `PUT /told/${"n".repeat(256)}`, of],
+    [400, "InvalidFileOrDirectoryPathName", `PUT /told/${"d/".repeat(251)}f`, of],
+  ] as const) {
+    const [method = "", path = ""] = request.split(" ");
+    const sent = method === "PUT" ? { body: path.endsWith("range") ? "text" : "" } : {};
+    const answer = await clients.raw(method, path, { headers: { ...headers, ...more }, ...sent });
+    assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [status, code], request);
+  }
+});
+
 test("docs/api/file.md says what was seen", () => {
   const textOf = (query: readonly (readonly [string, string])[]): string => query.map(([name, value]) => ` ${name}=${value}`).join("");
   checkApiPage(

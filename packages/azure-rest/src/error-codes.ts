@@ -7,6 +7,8 @@ export const errorTable = {
   // ---- Files
   CannotDeleteFileOrDirectory: [409, "The file or directory could not be deleted because it is in use by an SMB client."],
   DeletePending: [409, "The specified resource is marked for deletion by an SMB client."],
+  FileInvalidPermission: [400, "The specified file permission is not valid."],
+  FileInvalidPermissionKey: [400, "The specified file permission key does not exist in the share."],
   FileLockConflict: [409, "A portion of the specified file is locked by an SMB client."],
   InvalidFileOrDirectoryPathName: [400, "File or directory path is too long, too deep, or has characters that are not allowed."],
   LeaseIdMismatchWithFileOperation: [409, "The lease ID specified did not match the lease ID for the file."],

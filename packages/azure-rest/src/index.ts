@@ -123,6 +123,7 @@ export {
   parseFileContent,
   parseFileLength,
   parseFileWrite,
+  parseKeepsWriteTime,
   parseQuota,
   parseShareTier,
   parseSmbProperties,
@@ -144,6 +145,7 @@ export {
   sharesXml,
 } from "./file/lists-xml.ts";
 export { type FileOperationName, fileAuthorizationOf, fileOperationNames, recognizeFile } from "./file/operations.ts";
+export { checkPermissionFormat, isSddl } from "./file/permissions.ts";
 export { checkShareName, type FileResource, namesOfPath, parseFileResource } from "./file/resource.ts";
 export { isHostPattern, isOwnHost } from "./forwarded/host-names.ts";
 export { isTrusted, type Network, parseNetwork, seenThroughProxies } from "./forwarded/trusted-proxies.ts";

@@ -8,14 +8,26 @@ export interface NameRules {
   readonly depthMax: number;
   /** Characters that no name has, beside `/` and controls. */
   readonly refused: string;
+  /** Names that no file or directory has, in upper case. */
+  readonly reserved: ReadonlySet<string>;
 }
 
-/** Azure Data Lake Storage: a path has at most 1,024 characters and 63 directories. */
-export const dataLakeNames: NameRules = { foldsCase: false, nameUnitsMax: 255, pathUnitsMax: 1_024, depthMax: 63, refused: "" };
-/** Azure Files: names of 255 characters, paths of 2,048, 250 levels. */
-export const filesNames: NameRules = { foldsCase: true, nameUnitsMax: 255, pathUnitsMax: 2_048, depthMax: 250, refused: '"\\:|<>*?' };
+const ofDevices: ReadonlySet<string> = new Set(
+  "CON PRN AUX NUL CLOCK$".split(" ").concat(Array.from({ length: 9 }, (_, at) => [`LPT${at + 1}`, `COM${at + 1}`]).flat()),
+);
 
-export type PathProblem = "empty" | "nameTooLong" | "pathTooLong" | "tooDeep" | "badCharacter" | "dots";
+/** Azure Data Lake Storage: a path has at most 1,024 characters and 63 directories. */
+export const dataLakeNames: NameRules = {
+  ...{ foldsCase: false, nameUnitsMax: 255, pathUnitsMax: 1_024, depthMax: 63 },
+  ...{ refused: "", reserved: new Set() },
+};
+/** Azure Files: names of 255 characters, paths of 2,048, 250 levels, and no name of a device of Windows. */
+export const filesNames: NameRules = {
+  ...{ foldsCase: true, nameUnitsMax: 255, pathUnitsMax: 2_048, depthMax: 250 },
+  ...{ refused: '"\\:|<>*?', reserved: ofDevices },
+};
+
+export type PathProblem = "empty" | "nameTooLong" | "pathTooLong" | "tooDeep" | "badCharacter" | "dots" | "reserved";
 
 /** Returns the first problem of the path; undefined: none. */
 export function pathProblem(rules: NameRules, path: readonly string[]): PathProblem | undefined {
@@ -25,6 +37,7 @@ export function pathProblem(rules: NameRules, path: readonly string[]): PathProb
     if (name === "") return "empty";
     if (name.length > rules.nameUnitsMax) return "nameTooLong";
     if (name === "." || name === "..") return "dots";
+    if (rules.reserved.has(name.toUpperCase())) return "reserved";
     for (const character of name) {
       const code = character.codePointAt(0) as number;
       if (code < 0x20 || code === 0x7f || character === "/" || (code >= 0xd800 && code <= 0xdfff) || rules.refused.includes(character)) {

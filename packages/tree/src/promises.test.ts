@@ -341,6 +341,8 @@ test("names of Files differ by more than case, and are shown as they were writte
     ["grün2"],
   );
   assert.equal(refusalOf(world.run(ended(create(files, ["a:b"], "file")))), "badCharacter");
+  for (const name of ["con", "LPT9", "Clock$"]) assert.equal(refusalOf(world.run(ended(create(files, [name], "file")))), "reserved");
+  for (const name of ["con.txt", "LPT0", "CO"]) assert.equal(world.run(ended(create(files, [name], "file"))).ok, true, name);
   assert.equal(refusalOf(world.run(ended(create(context, ["a".repeat(256)], "file")))), "nameTooLong");
   assert.equal(refusalOf(world.run(ended(create(context, Array(65).fill("d"), "file")))), "tooDeep");
 });

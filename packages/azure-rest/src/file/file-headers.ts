@@ -104,6 +104,15 @@ export function parseSmbProperties(headers: HttpHeaders, isDirectory: boolean): 
   return parsed(properties);
 }
 
+/** True if a write of content leaves the time of the last write as it is. */
+export function parseKeepsWriteTime(headers: HttpHeaders): Parsed<boolean> {
+  const text = headers["x-ms-file-last-write-time"];
+  const word = text?.toLowerCase() ?? now;
+  return word === now || word === preserve
+    ? parsed(word === preserve)
+    : badHeader("x-ms-file-last-write-time", text ?? "", "now or preserve.");
+}
+
 export function parseFileLength(headers: HttpHeaders): Parsed<number | undefined> {
   const text = headers["x-ms-content-length"];
   if (text === undefined) return parsed(undefined);

@@ -5,6 +5,7 @@ import { parseTarget } from "../target.ts";
 import { fileError } from "./errors.ts";
 import { fileTime, parseFileLength, parseQuota, parseSmbProperties, parseWriteRange } from "./file-headers.ts";
 import { fileOperationNames, recognizeFile } from "./operations.ts";
+import { isSddl } from "./permissions.ts";
 import { checkShareName, parseFileResource } from "./resource.ts";
 
 const codeOf = (parsed: { ok: true; value: unknown } | { ok: false; error: { code: string } }) =>
@@ -82,4 +83,19 @@ test("files: errors have the names that this service gives them", () => {
   );
   assert.equal(fileError(rejected("ServerBusy").error).code, "ServerBusy");
   assert.match(fileError(rejected("InvalidOperation").error).message, /^The handle was not opened for this/);
+});
+
+test("permissions: texts of security descriptors are known by their form", () => {
+  for (const text of [
+    "O:BAG:BAD:(A;;FA;;;SY)",
+    "O:S-1-5-21-2127-1604G:S-1-5-21-2127-513D:AI(A;;FA;;;SY)(A;OICIIO;GXGR;;;S-1-5-21-39-62)S:NO_ACCESS_CONTROL",
+    "D:P",
+    'D:(XA;;FX;;;S-1-1-0;(@User.Title=="PM" && (@User.Division=="Finance" || @User.Division =="Sales")))',
+    "o:syd:(a;;fa;;;sy)",
+  ]) {
+    assert.equal(isSddl(text), true, text);
+  }
+  for (const text of ["", "invalid", "D:(A;;FA;;;SY", "G:BAO:BA", "D:(A)x", `D:${"(".repeat(10_000)}`, `O:S-1${"-1".repeat(4_000)}!`]) {
+    assert.equal(isSddl(text), false, text.slice(0, 20));
+  }
 });

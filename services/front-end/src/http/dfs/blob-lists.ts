@@ -42,6 +42,7 @@ const absent: ReadonlySet<Refusal> = new Set<Refusal>([
   "tooDeep",
   "badCharacter",
   "dots",
+  "reserved",
 ]);
 const shownHere: ReadonlySet<string> = new Set(["metadata", "uncommittedblobs", "copy"]);
 

@@ -3,7 +3,7 @@
  * blob of the share beside those of its tree, under a name made of the digest of its text: so the same text has the same key, and no text
  * ever changes. Nothing checks rights by it: REST requests have those of the account, and clients of SMB will read the text.
  */
-import { badHeader, type Parsed, parsed, rejected } from "@stamp/azure-rest";
+import { badHeader, checkPermissionFormat, isSddl, type Parsed, parsed, rejected } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { Container } from "@stamp/wire";
 import { documentBody } from "../body.ts";
@@ -25,6 +25,7 @@ const noHeaders = {
   contentDisposition: "",
 };
 
+const keyForm = /^\d{1,20}\*\d{1,20}$/;
 const blobOfKey = (key: string): string => `permission ${key}`;
 
 /** Two numbers, as keys of the service look. */
@@ -38,10 +39,13 @@ export async function keyOfPermission(exchange: FileExchange, row: Container, te
   if (text === "" || text.length > permissionBytesMax) {
     return badHeader("x-ms-file-permission", "", "A text of 1 to 8,192 bytes; Create Permission takes a longer one.");
   }
+  const format = checkPermissionFormat(exchange.headers);
+  if (!format.ok) return format;
   return keepPermission(exchange, row, text);
 }
 
 async function keepPermission(exchange: FileExchange, row: Container, text: string): Promise<Parsed<string>> {
+  if (!isSddl(text)) return rejected("FileInvalidPermission", { Reason: "A permission is text in SDDL, e.g. O:BAG:BAD:(A;;FA;;;SY)." });
   const key = keyOf(exchange.objects.parts.world.digest.sha256(utf8(text)));
   // It is no file of the tree: nothing asks for its node.
   const { policy: _inTree, ...limits } = exchange.limits();
@@ -54,12 +58,12 @@ async function keepPermission(exchange: FileExchange, row: Container, text: stri
 /** Returns the text of a permission of this share. */
 export async function knownPermission(exchange: FileExchange, row: Container, key: string): Promise<Parsed<string>> {
   if (key === defaultPermissionKey) return parsed(defaultPermission);
+  if (!keyForm.test(key)) return badHeader("x-ms-file-permission-key", key, "Two numbers as 1*2, which Create Permission answers.");
   const name = locatedOf(exchange, row, blobOfKey(key));
   const value = { name, conditions: {} };
   const found = await exchange.objects.execute({ case: "getBlob", value }, "content", exchange.limits());
   if (!found.ok) {
-    if (found.error.code !== "BlobNotFound") return found;
-    return badHeader("x-ms-file-permission-key", key, "The share has no permission with this key.");
+    return found.error.code === "BlobNotFound" ? rejected("FileInvalidPermissionKey") : found;
   }
   const { inline } = found.value;
   return parsed(new TextDecoder().decode(inline));
@@ -70,7 +74,9 @@ export async function createPermission(exchange: FileExchange): Promise<Answer> 
   if (!lease.ok) return lease;
   const body = await documentBody(exchange, bodyBytesMax);
   if (!body.ok) return body;
-  const text = permissionIn(body.value);
+  const { permission: text, format } = permissionIn(body.value);
+  const known = checkPermissionFormat(exchange.headers, format);
+  if (!known.ok) return known;
   if (text === undefined) return rejected("InvalidInput", { Reason: 'The body is JSON: {"permission":"…"}.' });
   const row = await shareRow(exchange);
   if (!row.ok) return row;
@@ -78,12 +84,12 @@ export async function createPermission(exchange: FileExchange): Promise<Answer> 
   return key.ok ? respond(201, { "x-ms-file-permission-key": key.value }) : key;
 }
 
-function permissionIn(body: Uint8Array): string | undefined {
+function permissionIn(body: Uint8Array): { readonly permission?: string; readonly format?: unknown } {
   try {
-    const { permission } = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) as { readonly permission?: unknown };
-    return typeof permission === "string" && permission !== "" ? permission : undefined;
+    const { permission, format } = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) as Record<string, unknown>;
+    return typeof permission === "string" && permission !== "" ? { permission, format } : { format };
   } catch {
-    return undefined;
+    return {};
   }
 }
 
@@ -92,6 +98,8 @@ export async function getPermission(exchange: FileExchange): Promise<Answer> {
   if (!lease.ok) return lease;
   const key = exchange.headers["x-ms-file-permission-key"];
   if (key === undefined) return rejected("MissingRequiredHeader", { HeaderName: "x-ms-file-permission-key" });
+  const format = checkPermissionFormat(exchange.headers);
+  if (!format.ok) return format;
   const row = await shareRow(exchange);
   if (!row.ok) return row;
   const text = await knownPermission(exchange, row.value, key);

@@ -21,7 +21,7 @@ function errorOf(result: Refused): RestError {
     case "nameTooLong":
     case "pathTooLong":
     case "tooDeep":
-      return restError("OutOfRangeInput", { Reason: `The path is refused: ${result.refusal}.` });
+      return restError("InvalidFileOrDirectoryPathName", { Reason: `The path is refused: ${result.refusal}.` });
     case "conditionNotMet":
       return isHandleRefusal(result.condition ?? "") ? restErrorOfService(result.condition ?? "", "", {}) : treeError(result);
     default:
