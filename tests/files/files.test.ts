@@ -111,6 +111,8 @@ test("files: attributes and times are kept as they were given, and what a reques
   const written = await file.getProperties();
   assert.deepEqual(written.fileCreatedOn, creationTime);
   assert.notDeepEqual(written.fileLastWriteOn, creationTime);
+  await file.uploadRange("x", 0, 1, { fileLastWrittenMode: "Preserve" });
+  assert.deepEqual((await file.getProperties()).fileLastWriteOn, written.fileLastWriteOn);
   await file.setMetadata({ c: "d" });
   assert.deepEqual((await file.getProperties()).fileCreatedOn, creationTime);
   const readOnly = new FileSystemAttributes();
@@ -161,6 +163,26 @@ test("files: a chunk that is written byte after byte, with gaps, is joined and s
   for (let at = 0; at < bytes; at += 2) await file.uploadRange(String(at % 10), at, 1);
   const expected = Array.from({ length: bytes }, (_, at) => (at % 2 === 0 ? String(at % 10) : "\0")).join("");
   assert.equal(await read(client, "log"), expected);
+});
+
+test("files: a chunk is joined while others write elsewhere in the file, and lines that follow one another are joined, too", async () => {
+  const client = await share();
+  const file = client.rootDirectoryClient.getFileClient("busy");
+  const [chunkBytes, lines] = [256 * 1024, 1_100];
+  await file.create(2 * chunkBytes);
+  let done = false;
+  let beside = 0;
+  const others = Array.from({ length: 4 }, async (_, at) => {
+    for (; !done; beside++) await file.uploadRange("o", chunkBytes + at, 1);
+  });
+  try {
+    for (let at = 0; at < lines; at++) await file.uploadRange(String(at % 10), at, 1);
+  } finally {
+    done = true;
+    await Promise.all(others);
+  }
+  assert.equal(await read(client, "busy", 0, lines), Array.from({ length: lines }, (_, at) => at % 10).join(""));
+  assert.ok(beside > lines / 10, String(beside));
 });
 
 test("files: a file that is created again is empty, and its content headers and MD5 are what the last one said", async () => {
@@ -225,7 +247,14 @@ test("files: a permission has one key for one text, and a file shows the key tha
   const file = client.rootDirectoryClient.getFileClient("f");
   await file.create(0, { filePermission: text });
   assert.equal((await file.getProperties()).filePermissionKey, filePermissionKey);
-  assert.equal(await refusal(file.create(0, { filePermissionKey: "1*1" })), "400 InvalidHeaderValue");
+  assert.equal(await refusal(file.create(0, { filePermissionKey: "1*1" })), "400 FileInvalidPermissionKey");
+  assert.equal(await refusal(client.getPermission("1*1")), "400 FileInvalidPermissionKey");
+  assert.equal(await refusal(client.getPermission("invalid")), "400 InvalidHeaderValue");
+  assert.equal(await refusal(file.create(0, { filePermission: "invalid" })), "400 FileInvalidPermission");
+  assert.equal(await refusal(client.createPermission("invalid")), "400 FileInvalidPermission");
+  // Text would be shown where the other form was asked for, or kept in its place.
+  assert.equal(await refusal(client.createPermission({ permission: "AQAU", format: "Binary" })), "501 NotImplemented");
+  assert.equal(await refusal(client.getPermission(filePermissionKey, { filePermissionFormat: "Binary" })), "501 NotImplemented");
 });
 
 test("files: leases of files and shares guard them, and operations that are not here are refused by name", async () => {

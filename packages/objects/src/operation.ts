@@ -213,6 +213,8 @@ export interface PutPages extends OnBlob, SetsMetadata {
   readonly sequence: SequenceNumberConditions;
   readonly startBytes: number;
   readonly body: Body;
+  /** Places that the range has to have now, without zeros, for the write to happen; empty: any. */
+  readonly replaces?: readonly Place[] | undefined;
 }
 
 export interface ClearPages extends OnBlob, SetsMetadata {

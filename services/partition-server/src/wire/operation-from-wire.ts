@@ -174,6 +174,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
     startBytes: fromWire(value.startBytes),
     body: bodyOf(value.body),
     setMetadata: value.setMetadata,
+    replaces: value.replaces.map(placeFromWire),
   }),
   clearPages: (value) => ({
     ...onBlob(value),

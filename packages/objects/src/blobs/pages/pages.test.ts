@@ -317,6 +317,31 @@ test("pages: a chunk of a file has a bounded number of places", () => {
   assert.equal(table.outcome("putPages", write(0, chunkBytes)), "blob", "one piece takes the place of all");
 });
 
+test("pages: a chunk of a file that is written byte after byte without gaps has a bounded number of places, too", () => {
+  const table = fileOf(chunkBytes);
+  let refused = 0;
+  for (let at = 0; at < 1_100; at++) if (table.outcome("putPages", write(at, 1)) === "BlockCountExceedsLimit") refused++;
+  assert.equal(refused, 76);
+  const many = Array.from({ length: 2_000 }, (_, at) => ({ extentId: 9, offsetBytes: at * 2, lengthBytes: 1 }));
+  assert.equal(table.outcome("putPages", write(0, 2_000, { body: { inline: emptyBytes, places: many } })), "blob", "they are its own");
+});
+
+test("pages: a chunk that is written anew under its places keeps what others wrote into it meanwhile, and minds no write elsewhere", () => {
+  const table = fileOf(2 * chunkBytes);
+  for (let at = 0; at < 20; at += 2) table.outcome("putPages", write(at, 1));
+  const replaces = places(table, 0, chunkBytes).filter(({ extentId }) => extentId !== zeroExtentId);
+  table.outcome("putPages", write(chunkBytes, 1));
+  const other = write(7, 1);
+  table.outcome("putPages", other);
+  const joins = (of: readonly Place[]): string => table.outcome("putPages", write(0, chunkBytes, { replaces: of }));
+  assert.equal(joins(replaces), "ConditionNotMet");
+  assert.deepEqual(places(table, 7, 8), other.body.places);
+  const now = places(table, 0, chunkBytes).filter(({ extentId }) => extentId !== zeroExtentId);
+  table.outcome("putPages", write(chunkBytes + 1, 1));
+  assert.equal(joins(now), "blob");
+  assert.equal(places(table, 0, chunkBytes).length, 1);
+});
+
 test("pages: rows of bytes are read as they were written, whatever runs they have", () => {
   const run = fc.record({ gap: fc.integer({ min: 1, max: 900 }), length: fc.integer({ min: 1, max: 900 }) });
   fc.assert(

@@ -143,7 +143,12 @@ const chunkPlacesMax = 1_024;
 /** True if the Files service's attributes, an entry of the metadata, make the file read-only. */
 const isReadOnly = ({ metadata }: HeadState): boolean => metadata[":attributes"]?.includes("ReadOnly") === true;
 const takesBytes = ({ policy }: PlanContext): boolean => policy.hierarchical === true;
-const placesOf = (runs: readonly PageRun[]): number => runs.reduce((sum, { places }) => sum + places.length, 0);
+const placesOf = (runs: readonly PageRun[]): Place[] => runs.flatMap(({ places }) => places);
+/** True if these are the same bytes of the same extents. */
+const areSame = (places: readonly Place[], others: readonly Place[]): boolean =>
+  places.length === others.length && places.every((place, at) => isSame(place, others[at]));
+const isSame = (place: Place, other: Place | undefined): boolean =>
+  place.extentId === other?.extentId && place.offsetBytes === other.offsetBytes && place.lengthBytes === other.lengthBytes;
 
 /** Returns the head after a write that may set entries of the metadata. */
 function writtenHead(
@@ -167,7 +172,7 @@ function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBy
 }
 
 export function* putPages(value: OperationValue<"putPages">, context: PlanContext): Plan {
-  const { name, body, startBytes } = value;
+  const { name, body, startBytes, replaces = [] } = value;
   const bad = unusableBody(value, takesBytes(context)) ?? unusableUnderKey(value.conditions, body);
   if (bad !== undefined) return refuse("badRequest", bad);
   const { prefix, head } = yield* readBlob(context, name);
@@ -184,15 +189,19 @@ export function* putPages(value: OperationValue<"putPages">, context: PlanContex
     first = next;
   }
   const writes: RowWrite[] = [];
+  const replaced: Place[] = [];
   for (let index = chunkOf(startBytes); index < chunkAfter(endBytes); index++) {
     const base = index * chunkBytes;
-    const from = Math.max(startBytes, base);
-    const to = Math.min(endBytes, base + chunkBytes);
-    const runs = overlay(there.get(index) ?? [], from - base, to - base, clipPlaces(body.places, from - startBytes, to - startBytes));
+    const [from, to] = [Math.max(startBytes, base), Math.min(endBytes, base + chunkBytes)];
+    const held = there.get(index) ?? [];
+    replaced.push(...placesOf(clipRuns(held, from - base, to - base)));
+    const own = clipPlaces(body.places, from - startBytes, to - startBytes);
+    const runs = overlay(held, from - base, to - base, own);
     // The front-end writes the chunk anew as one piece, then asks again.
-    if (takesBytes(context) && runs.length > 1 && placesOf(runs) > chunkPlacesMax) return fail("BlockCountExceedsLimit");
+    if (takesBytes(context) && placesOf(runs).length > Math.max(chunkPlacesMax, own.length)) return fail("BlockCountExceedsLimit");
     writes.push({ kind: "put", key: pageKey(prefix, head.generation, index, head.pageLayer), value: encodePages(runs) });
   }
+  if (replaces.length > 0 && !areSame(replaces, replaced)) return fail("ConditionNotMet");
   const next = writtenHead(context, head, value);
   return answer({ case: "blob", value: blobOf(context, name.blob, next) }, [
     ...writes,

@@ -13,6 +13,7 @@ import {
   parseCopySource,
   parsed,
   parseFileResource,
+  parseKeepsWriteTime,
   parseMetadata,
   parseSourceDigests,
   parseSourceRange,
@@ -74,7 +75,8 @@ async function sourceOf(exchange: FileExchange, byKey: boolean): Promise<Parsed<
   const found = await belowRoot(asker, "file");
   if (!found.ok) return unverified(found.error.message, found.error.status);
   const head = await headOf(asker, found.value.name);
-  return head.ok ? parsed({ name: found.value.name, blob: head.value, shown }) : unverified(head.error.message, head.error.status);
+  if (head.ok) return parsed({ name: found.value.name, blob: head.value, shown });
+  return isHandleRefusal(head.error.code) ? head : unverified(head.error.message, head.error.status);
 }
 
 const unverified = (message: string, status: number): ReturnType<typeof rejected> =>
@@ -200,6 +202,7 @@ export async function putRangeFromUrl(exchange: FileExchange): Promise<Answer> {
     from: parseSourceRange(headers),
     digests: parseSourceDigests(headers),
     length: lengthWithin(exchange, 0),
+    keepsTime: parseKeepsWriteTime(headers),
   });
   if (!asked.ok) return asked;
   const { lease, range, from, digests } = asked.value;

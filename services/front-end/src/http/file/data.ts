@@ -10,6 +10,7 @@ import {
   parseBoolean,
   parsed,
   parseFileWrite,
+  parseKeepsWriteTime,
   parseRange,
   parseWriteRange,
   putRangeBytesMax,
@@ -20,7 +21,7 @@ import {
   toBase64,
 } from "@stamp/azure-rest";
 import { concatBytes, FailureError, utf8 } from "@stamp/base";
-import { clientEntriesOf, writeRight } from "@stamp/objects";
+import { clientEntriesOf, writeRight, zeroExtentId } from "@stamp/objects";
 import { type Blob, type BlobContent, fromWire, toWire } from "@stamp/wire";
 import { announcedDigests } from "../../content/content-digests.ts";
 import type { Download } from "../../content/download.ts";
@@ -47,6 +48,7 @@ export async function putRange(exchange: FileExchange): Promise<Answer> {
     range: parseWriteRange(exchange.headers),
     lease: leaseOf(exchange),
     announced: announcedDigests(exchange.headers),
+    keepsTime: parseKeepsWriteTime(exchange.headers),
   });
   if (!asked.ok) return asked;
   const { write, range, lease, announced } = asked.value;
@@ -104,7 +106,7 @@ export async function putBytes(
 }
 
 /**
- * Writes the bytes of a chunk where they are, as one piece; nothing if the file has changed meanwhile. Whoever may write may do so, and locks do
+ * Writes the bytes of a chunk where they are, as one piece; nothing if the chunk has changed meanwhile: writes elsewhere in the file may. Whoever may write may do so, and locks do
  * not matter: nobody is told the bytes, and they stay as they are.
  */
 async function joinChunk(exchange: ContentExchange, name: LocatedBlob, chunk: number, lease: WireConditions): Promise<Parsed<void>> {
@@ -133,9 +135,10 @@ async function joinChunk(exchange: ContentExchange, name: LocatedBlob, chunk: nu
   const { inline, places } = received.value;
   const write = {
     name,
-    conditions: { ...conditions, ifMatch: blob.etag },
+    conditions,
     startBytes: toWire(start),
     body: { inline, places: [...places] },
+    replaces: found.value.places.filter(({ extentId }) => extentId !== BigInt(zeroExtentId)),
   };
   const put = await objects.execute({ case: "putPages", value: write }, "blob", exchange.limits());
   return put.ok || put.error.code === "ConditionNotMet" ? parsed(undefined) : put;
