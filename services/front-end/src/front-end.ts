@@ -381,6 +381,7 @@ export class FrontEndRole implements Role {
         bytesRefused: this.#uploads.refusedLate + this.#pieces.refusedLate + this.#documents.refusedLate + this.#downloads.refusedLate,
         codedReads: this.#objects.parts.reader.hedges,
         copies: this.#objects.copies.count,
+        fileHandles: this.#objects.parts.handles.figures,
         signals: this.#signals.figures,
         geoStaleEpochs: this.#geoRefusals.staleEpochs,
         geoNamelessPeers: this.#namelessPeers.names,

@@ -53,6 +53,21 @@ export const frontEndMetrics: Metrics = {
   ...insideFacts("codedReads", hedgeMetrics(fe)),
   "faultRules.rules": gauge(`${fe}_fault_rules`, "Rules that make requests fail or wait on purpose (docs/guides/faults.md)."),
   "faultRules.hits": counter(`${fe}_fault_rule_hits_total`, "Requests that failed or waited by such a rule."),
+  "fileHandles.opened": counter(`${fe}_file_handles_opened_total`, "Handles of files of shares that gateways opened by this front-end."),
+  "fileHandles.closed": counter(
+    `${fe}_file_handles_closed_total`,
+    "Times that a handle, or all of a file, were closed by a gateway or by Force Close Handles.",
+  ),
+  "fileHandles.sessionsEnded": counter(
+    `${fe}_file_handle_sessions_ended_total`,
+    "Times that handles of a session whose end is recorded were closed at one file.",
+  ),
+  "fileHandles.filesRemoved": counter(`${fe}_file_handle_removals_total`, "Files that went with their last handle."),
+  "fileHandles.refused.*": counter(
+    `${fe}_file_handle_refusals_total`,
+    "Operations on a file, by REST or by a handle, that met handles or locks of others: each attempt counts.",
+    { code: "*" },
+  ),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
   ...insideFacts("admission", gateMetrics(fe)),
   "admission.refusedByShare": counter(

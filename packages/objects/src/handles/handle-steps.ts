@@ -89,7 +89,24 @@ export function* besideHandles(partition: Uint8Array, operation: Operation, cont
   const need = needOf(operation);
   if (need === undefined || !context.rules.on("handlesCheckedWhereWritten")) return yield* plan;
   const refused = yield* refusedByHandles(partition, need);
+  if (refused === "FileLockConflict") return yield* besideLocks(partition, operation, context, need, plan);
   return refused ? fail(refused) : yield* plan;
+}
+
+/** Runs a plan that meets a lock if what it meets lies beyond the end of the file: nothing is read or taken away there. */
+function* besideLocks(partition: Uint8Array, operation: Operation, context: PlanContext, need: Need, plan: Plan): Plan {
+  const lengthBytes = "name" in operation.value ? ((yield* readBlob(context, operation.value.name)).head?.contentLengthBytes ?? 0) : 0;
+  const refused = yield* refusedByHandles(partition, { ...need, range: withinFile(operation, need.range, lengthBytes) });
+  return refused ? fail(refused) : yield* plan;
+}
+
+/** Returns the bytes of a file that a read reads, or that a new length takes away or adds. Undefined: none. */
+function withinFile({ case: kind, value }: Operation, range: Need["range"], lengthBytes: number): Need["range"] {
+  const resizes = kind === "setPageBlobProperties";
+  if (range === undefined || (range.writes && !resizes)) return range;
+  const ends = resizes ? [value.contentLengthBytes ?? lengthBytes, lengthBytes] : [range.startBytes, Math.min(range.endBytes, lengthBytes)];
+  const [startBytes = 0, endBytes = 0] = resizes ? ends.sort((one, other) => one - other) : ends;
+  return startBytes < endBytes ? { ...range, startBytes, endBytes } : undefined;
 }
 
 /** Returns the refusal by the file's handles; undefined: the operation may go on. */
@@ -120,6 +137,8 @@ export function needOf(operation: Operation): Need | undefined {
       const { startBytes = 0, endBytes = everything.endBytes, withoutContent } = operation.value;
       return withoutContent ? uses(0) : uses(readRight, { startBytes, endBytes, writes: false });
     }
+    case "abortCopy":
+      return uses(0);
     case "getPageRanges":
       return uses(readRight);
     case "readParts":

@@ -154,6 +154,27 @@ test("handles, a byte range is locked: reads and writes that meet it are FileLoc
   for (const handleId of ["1", "2"]) assert.equal(refusedBy(table, clears(0, 6, { handleId })), "FileLockConflict");
 });
 
+test("handles, a lock reaches beyond the end of the file: whole reads do not meet it, and lengths only where they add or take bytes away", () => {
+  const table = filled();
+  const { lengthBytes } = step(table, "list");
+  open(table, "1", all, all);
+  const beyond = { startBytes: lengthBytes + 10, endBytes: lengthBytes + 20, exclusive: true };
+  step(table, "lock", { ...byId("1"), lock: beyond });
+  const whole: Operation = { case: "getBlob", value: { name, conditions: {}, withoutContent: false } };
+  const parts: Operation = { case: "readParts", value: { name, conditions: {}, first: 0 } };
+  const resized = (contentLengthBytes: number): Operation => ({
+    case: "setPageBlobProperties",
+    value: { name, conditions: {}, sequenceNumber: 0, contentLengthBytes },
+  });
+  for (const operation of [whole, parts, resized(lengthBytes), resized(lengthBytes + 10), resized(1)]) {
+    assert.equal(refusedBy(table, operation), "", JSON.stringify(operation));
+  }
+  assert.equal(refusedBy(table, resized(lengthBytes + 11)), "FileLockConflict");
+  step(table, "lock", { ...byId("1"), lock: { startBytes: lengthBytes - 1, endBytes: lengthBytes, exclusive: true } });
+  for (const operation of [whole, parts, resized(lengthBytes - 1)]) assert.equal(refusedBy(table, operation), "FileLockConflict");
+  assert.equal(refusedBy(table, resized(lengthBytes)), "");
+});
+
 test("handles: the same bytes are written anew by whoever may write, and a rename sets with its own right; neither meets a lock", () => {
   const table = filled();
   open(table, "1", writeRight, writeRight | deleteRight);

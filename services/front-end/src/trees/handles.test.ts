@@ -66,3 +66,13 @@ test("handles, the lock service does not answer: whether a session lives is not 
   assert.equal(await bench.handles.isLive("a", 3n), undefined);
   assert.deepEqual([await bench.handles.settle(name, limits), bench.held.length], [false, 1]);
 });
+
+test("handles, a file was removed or closed by somebody else after it was met: the operation is tried again, and tells what is there now", async () => {
+  const bench = new Bench();
+  const answers = [refusedOne, ok({ case: "error", value: { code: "BlobNotFound" } })];
+  const work = async () => (answers.shift() ?? assert.fail("asked once more")) as never;
+  const outcome = await bench.handles.beside({ case: "getBlob", value: { name } } as OperationKind, limits, work);
+  assert.ok(outcome.ok && outcome.value.case === "error");
+  assert.equal(outcome.value.value.code, "BlobNotFound");
+  assert.deepEqual(bench.handles.figures.refused, { SharingViolation: 1 });
+});

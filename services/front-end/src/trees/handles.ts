@@ -59,6 +59,7 @@ export class Handles {
   readonly #router: Router;
   readonly #trees: Trees;
   readonly #locks: Client<typeof LockService>;
+  readonly figures = { opened: 0, closed: 0, sessionsEnded: 0, filesRemoved: 0, refused: {} as Record<string, number> };
   /** Answers of the lock service that still count, by session. */
   readonly #asked = new Map<string, { readonly atMs: number; readonly lease: Promise<Lease | undefined> }>();
 
@@ -74,16 +75,29 @@ export class Handles {
     const outcome = await whenSettled(this.#trees, kind, limits, () => this.#router.execute(kind, limits));
     if (!outcome.ok) return outcome;
     const { case: found, value } = outcome.value;
-    if (found === "handles") return ok({ answer: value });
+    if (found === "handles") {
+      this.#count(step.action ?? "", value.refused);
+      return ok({ answer: value });
+    }
     return ok({ code: found === "error" ? value.code : "InternalError" });
+  }
+
+  #count(action: string, refused = ""): void {
+    const { figures } = this;
+    if (refused !== "") figures.refused[refused] = (figures.refused[refused] ?? 0) + 1;
+    else if (action === "open") figures.opened++;
+    else if (action === "close" || action === "closeAll") figures.closed++;
+    else if (action === "end") figures.sessionsEnded++;
   }
 
   /** Runs an operation on a file again when those who stood in its way are gone. */
   async beside(kind: OperationKind, limits: CallLimits, work: () => Promise<Outcome<ResultKind>>): Promise<Outcome<ResultKind>> {
     for (let attempt = 1; ; attempt++) {
       const outcome = await work();
-      const isRefused = outcome.ok && outcome.value.case === "error" && isHandleRefusal(outcome.value.value.code);
-      if (!isRefused || attempt === attemptsMax || !("name" in kind.value) || !kind.value.name) return outcome;
+      const code = outcome.ok && outcome.value.case === "error" ? outcome.value.value.code : "";
+      if (!isHandleRefusal(code)) return outcome;
+      this.#count("", code);
+      if (attempt === attemptsMax || !("name" in kind.value) || !kind.value.name) return outcome;
       const { account = "", container = "", containerIncarnation = 0n, blob = "" } = kind.value.name;
       if (!(await this.settle({ account, container, containerIncarnation: BigInt(containerIncarnation), blob }, limits))) return outcome;
     }
@@ -94,7 +108,8 @@ export class Handles {
     const listed = await this.step(name, { action: "list" }, limits);
     if (!listed.ok || "code" in listed.value) return false;
     let { answer } = listed.value;
-    let changed = false;
+    // Whoever was in the way has gone since.
+    let changed = answer.handles.length === 0 && !answer.pending;
     for (const { session, sessionEpoch } of await this.#endedOf(answer.handles, limits)) {
       const ended = await this.step(name, { action: "end", session, sessionEpoch }, limits);
       if (!ended.ok || "code" in ended.value) return changed;
@@ -112,6 +127,7 @@ export class Handles {
     const tree = { account: name.account, filesystem: name.container, incarnation: fromWire(name.containerIncarnation) };
     const entry = at ?? { kind: "entry", directory: directoryId, name: entryName };
     const removed = await this.#trees.run(tree, (context) => removeKnown(context, entry, name.blob), limits);
+    if (removed.ok && removed.value) this.figures.filesRemoved++;
     return removed.ok && removed.value;
   }
 

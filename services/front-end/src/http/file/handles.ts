@@ -43,6 +43,8 @@ interface Page {
 async function openFiles(exchange: FileExchange): Promise<Parsed<Page>> {
   const lease = leaseOf(exchange);
   if (!lease.ok) return lease;
+  const most = queryValue(exchange.target.query, "maxresults");
+  if (most !== undefined && !/^0*[1-9]\d{0,8}$/.test(most)) return badQuery("maxresults", most, "A number above 0.");
   const row = await shareRow(exchange);
   if (!row.ok) return row;
   const { path } = exchange.resource;
@@ -163,13 +165,17 @@ export async function besideHandles<T>(
   return changed ? attempt() : first;
 }
 
-/** Closes what ended sessions have open at the path, and removes the file there if it waits for that only. True: something has changed. */
+/**
+ * Closes what ended sessions have open at the path, and removes the file there if it waits for that only. True: something has changed, or
+ * nothing is there any more.
+ */
 export async function settledAt(exchange: FileExchange, path: readonly string[]): Promise<boolean> {
   const row = await shareRow(exchange);
   if (!row.ok || path.length === 0) return false;
   const { trees, handles } = exchange.objects.parts;
   const found = await trees.run(treeNameOf(exchange, row.value), (context) => resolve(context, path), exchange.limits());
-  const last = found.ok ? found.value.at(-1) : undefined;
+  if (!found.ok) return found.refusal === "notFound";
+  const last = found.value.at(-1);
   if (last?.held.kind !== "file") return false;
   return handles.settle(locatedOf(exchange, row.value, last.held.id), exchange.limits(), last.at);
 }

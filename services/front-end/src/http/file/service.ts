@@ -173,7 +173,8 @@ async function whenRemoved(
   operation: FileOperationName,
   { handler, answer }: { readonly handler: FileHandler; readonly answer: Answer },
 ): Promise<Answer> {
-  if (!(await settledAt(exchange, exchange.resource.path))) return answer;
+  // A rename has two files, and has looked at both.
+  if (operation === "RenameFile" || !(await settledAt(exchange, exchange.resource.path))) return answer;
   if (makes.has(operation)) return handler(exchange);
   const found = await belowRoot(exchange, "file");
   return found.ok ? answer : found;
