@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, rulesWithout } from "@stamp/base";
-import { Alone } from "./testing/alone.ts";
+import { decidingVoters } from "./log.ts";
+import { Alone, entryOf } from "./testing/alone.ts";
 import { newFolder } from "./testing/disk.ts";
 import { electionTicks, type Member, World, type WorldOptions } from "./testing/world.ts";
+import { firstSnapshot } from "./types.ts";
 
 /** A cluster whose leader is a. */
 function led(options: Partial<WorldOptions> = {}): World {
@@ -162,6 +164,16 @@ test("raft 3.10: a handover to a member that does not answer is given up on afte
   assert.match(reasonOf(world.raft("b").transferLeadership("c")), /b does not lead: ask a/);
 });
 
+test("raft 3.10: a member that answers gets leadership also right after a check of the quorum, before its next answer", () => {
+  const leader = new Alone({}).lead();
+  leader.receive("b", 1, { kind: "appendAnswer", accepted: true, index: 2 });
+  for (let i = 0; i < electionTicks; i++) leader.raft.tick();
+  assert.equal(reasonOf(leader.raft.transferLeadership("b")), "ok");
+  leader.tick(electionTicks - 1);
+  leader.receive("c", 1, { kind: "appendAnswer", accepted: true, index: 2 }).tick(1);
+  assert.match(reasonOf(leader.raft.transferLeadership("b")), /no voter that answers/, "silent from one check to the next");
+});
+
 test("raft 6.2: a leader that hears no majority leads no more, and gives its reads up", () => {
   const world = led();
   world.isolate("a", ["b", "c"]);
@@ -257,6 +269,49 @@ test("raft 7: chunks that are damaged are sent again; a snapshot that is gone is
     [0, 0],
   );
   assert.equal(receiver.raft.status.commit, 1);
+});
+
+test("raft 7: while a chunk is in the caller's hand, the next leader's snapshot does not take its place", () => {
+  const receiver = new Alone({});
+  const snapshot = { index: 9, term: 1, members: { voters: ["a", "b", "c"], learners: [] }, sessions: {} };
+  const offered = (term: number) => receiver.receive("b", term, { kind: "snapshotOffer", snapshot }).take("snapshotAnswer");
+  const chunk = { kind: "snapshotChunk", index: 9, bytes: new Uint8Array(3) } as const;
+  offered(1);
+  receiver.receive("b", 1, { ...chunk, offsetBytes: 0, last: false });
+  // The same member is elected again, with the same snapshot.
+  assert.deepEqual(offered(2), []);
+  receiver.receive("b", 2, { ...chunk, offsetBytes: 0, last: false });
+  assert.equal(receiver.readys.flatMap(({ chunksToStore }) => chunksToStore).length, 1);
+  receiver.raft.chunkStored(9, 3, false);
+  receiver.settle();
+  assert.deepEqual(receiver.take("snapshotAnswer"), []);
+  assert.equal(offered(2)[0]?.offsetBytes, 0, "from the beginning");
+});
+
+test("raft 7: of the entries below a snapshot a leader keeps the newest, so many and so large", () => {
+  const world = led();
+  const { raft } = world.member("a");
+  for (let i = 0; i < 10; i++) world.propose("a", "0123456789");
+  world.settle();
+  const { commit } = raft.status;
+  raft.compact(commit, 6);
+  assert.equal(raft.firstHeld, commit - 5);
+  raft.compact(commit, 6, 3 * 42);
+  assert.equal(raft.firstHeld, commit - 2);
+});
+
+test("raft: while a disk hangs, what is said without a write holds nothing", () => {
+  const follower = new Alone({}).receive("b", 1, { kind: "heartbeat", round: 0, commit: 1, commitTerm: 0 });
+  const append = { kind: "append", prevIndex: 1, prevTerm: 0, entries: [entryOf(2, 1)], commit: 1 } as const;
+  follower.raft.step({ from: "b", to: "a", term: 1, session: 1, full: true, ...append });
+  const writing = follower.raft.ready();
+  for (let round = 1; round <= 100; round++) {
+    follower.raft.step({ from: "b", to: "a", term: 1, session: 1, full: true, kind: "heartbeat", round, commit: 1, commitTerm: 0 });
+    assert.equal(follower.raft.ready()?.messages.length, 1);
+  }
+  assert.equal(follower.raft.writesHeld, 1);
+  follower.raft.persisted((writing?.number ?? 0) + 100);
+  assert.deepEqual([follower.raft.writesHeld, follower.raft.status.durable], [0, 2]);
 });
 
 test("raft: proposals are refused when too much is uncommitted, and go on when it is committed", () => {
@@ -374,6 +429,13 @@ test("raft standing: a single member has nobody to ask, so its caller vouches fo
   const unsure = new World({ voters: ["a"], trusted: false });
   unsure.run(60);
   assert.equal(unsure.leader, undefined);
+});
+
+test("raft standing: who has a vote after a start stands in the log, committed or not, and not in the last snapshot only", () => {
+  const entries = [entryOf(2, 1), { index: 3, term: 1, body: { kind: "members", members: { voters: ["a"], learners: [] } } }] as const;
+  const after = (commit: number) =>
+    decidingVoters({ hardState: { term: 1, vote: undefined, commit }, snapshot: firstSnapshot(["a", "b"]), entries });
+  assert.deepEqual([after(2), after(3)], [[["a", "b"], ["a"]], [["a"]]]);
 });
 
 test("raft: a log that contradicts what was committed here is refused for ever, and the status says why", () => {

@@ -4,7 +4,7 @@
  * that forgot nothing.
  */
 export { type RaftLimits, type RaftOptions, raftLimits } from "./core.ts";
-export type { Position } from "./log.ts";
+export { decidingVoters, type Position } from "./log.ts";
 export { isMember, isVoter, type MemberChange, membersMax } from "./members.ts";
 export type { Message, MessageBody, MessageHeader } from "./messages.ts";
 export { majorityOf, wideOf } from "./quorum.ts";

@@ -16,7 +16,7 @@
  */
 import { assert, present } from "@stamp/base";
 import type { VoterGroups } from "./quorum.ts";
-import type { Entry, MemberId, Members, SnapshotMeta } from "./types.ts";
+import type { Entry, HardState, MemberId, Members, SnapshotMeta } from "./types.ts";
 import { entryBytes } from "./types.ts";
 
 /** Place in a log: index and the term of the entry there. */
@@ -28,6 +28,16 @@ export interface Position {
 interface Configuration {
   readonly index: number;
   readonly members: Members;
+}
+
+/** Returns the voters of the configurations that decide after a start with this folder. */
+export const decidingVoters = ({ hardState, snapshot, entries }: StoredLog): VoterGroups =>
+  new RaftLog(snapshot, entries).votersAt(hardState.commit);
+
+interface StoredLog {
+  readonly hardState: HardState;
+  readonly snapshot: SnapshotMeta;
+  readonly entries: readonly Entry[];
 }
 
 export class RaftLog {
@@ -148,7 +158,8 @@ export class RaftLog {
   unsaved(number: number): readonly Entry[] {
     const entries = this.#entries.slice(this.#saved - this.#base.index);
     this.#saved = this.last.index;
-    this.#writes.push({ number, upTo: this.#saved });
+    const before = this.#writes.at(-1)?.upTo ?? 0;
+    if (this.#saved > Math.max(before, this.#durable)) this.#writes.push({ number, upTo: this.#saved });
     return entries;
   }
 
@@ -174,8 +185,8 @@ export class RaftLog {
     this.#durable = 0;
   }
 
-  /** Describes a snapshot of the state after `index`, and gives up the entries more than `keepEntries` below it. */
-  compact(index: number, keepEntries: number): SnapshotMeta {
+  /** Describes a snapshot of the state after `index`, and gives up the entries below it but for the newest: `keepEntries`, of `keepBytes`. */
+  compact(index: number, keepEntries: number, keepBytes: number): SnapshotMeta {
     assert(index >= this.#snapshot.index && index <= this.#durable, "a snapshot is of durable entries, and never older");
     const sessions: Record<MemberId, number> = { ...this.#snapshot.sessions };
     let { members } = this.#snapshot;
@@ -186,7 +197,11 @@ export class RaftLog {
     }
     this.#snapshot = { index, term: present(this.termAt(index), "the term of the snapshot"), members, sessions };
     this.#configurations = [{ index, members }, ...this.#configurations.filter((each) => each.index > index)];
-    const base = Math.max(this.#base.index, index - keepEntries);
+    let base = index;
+    for (let bytes = 0; base > this.#base.index && index - base < keepEntries; base--) {
+      bytes += entryBytes(present(this.entry(base), "an entry behind the base"));
+      if (bytes > keepBytes) break;
+    }
     const term = present(this.termAt(base), "the term of the base");
     this.#entries.splice(0, base - this.#base.index);
     this.#base = { index: base, term };

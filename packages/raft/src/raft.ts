@@ -68,8 +68,13 @@ export class Raft {
     return this.#core.log.length;
   }
 
+  /** Number of Readys whose writes are not durable yet. */
+  get writesHeld(): number {
+    return this.#writes.length;
+  }
+
   /** Progress of each follower, `match` being the last index that it acknowledged; empty unless this member leads. */
-  get followers(): ReadonlyMap<MemberId, Readonly<Pick<Progress, "match" | "full" | "active" | "caughtUp">>> {
+  get followers(): ReadonlyMap<MemberId, Readonly<Pick<Progress, "match" | "full" | "answers" | "caughtUp">>> {
     return new Map(this.#core.leadership?.progress);
   }
 
@@ -156,10 +161,13 @@ export class Raft {
     return ok();
   }
 
-  /** Notes that the caller's state after `index` is durable as a snapshot: older entries are given up, but for `keepEntries` for slow followers. */
-  compact(index: number, keepEntries: number): SnapshotMeta {
+  /**
+   * Notes that the caller's state after `index` is durable as a snapshot. Older entries are given up, but for the newest for slow followers: at
+   * most `keepEntries`, of `keepBytes` together.
+   */
+  compact(index: number, keepEntries: number, keepBytes: number = Number.POSITIVE_INFINITY): SnapshotMeta {
     assert(index <= this.#core.applied, "a snapshot is of applied entries");
-    return this.#core.log.compact(index, keepEntries);
+    return this.#core.log.compact(index, keepEntries, keepBytes);
   }
 
   giveChunk(to: MemberId, index: number, offsetBytes: number, chunk: Chunk | undefined): void {
@@ -188,7 +196,8 @@ export class Raft {
     if (!writes && hardState === undefined && committed.length === 0 && isEmpty(effects)) return undefined;
     this.#number += 1;
     this.#given = hardState ?? this.#given;
-    this.#writes.push({ number: this.#number, term, vote });
+    // A Ready without a write waits for none: while a disk hangs, members go on talking to this one.
+    if (writes) this.#writes.push({ number: this.#number, term, vote });
     core.applied = committed.at(-1)?.index ?? core.applied;
     const entries = core.log.unsaved(this.#number);
     return { number: this.#number, hardState, entries, mustSync: writes, committed, ...effects };

@@ -10,7 +10,8 @@
  *
  * Invariants:
  * - One chunk is on its way to a follower at a time. A lost message is made up for by another offer.
- * - Chunks of one snapshot come from one leader in one term: the bytes of another leader's snapshot may differ.
+ * - Chunks of one snapshot come from one leader in one term: the bytes of another leader's snapshot may differ. While the caller has a chunk in
+ *   hand, no other snapshot takes its place: `chunkStored` would count that chunk as one of the new snapshot.
  * - Nothing of a snapshot shows before all of it is stored.
  */
 import type { Core } from "./core.ts";
@@ -45,6 +46,8 @@ export function onSnapshotOffer(core: Core, { from, term, snapshot }: MessageOf<
   }
   const held = core.incoming;
   if (held?.from !== from || held.term !== term || held.snapshot.index !== snapshot.index) {
+    // It is offered again.
+    if (held?.storing === true) return;
     core.incoming = { from, term, snapshot, storedBytes: 0, storing: false };
   }
   if (core.incoming?.storing === false) answerOffset(core);

@@ -104,7 +104,7 @@ export function tickLeader(core: Core): void {
       core.becomeFollower(core.term, undefined);
       return;
     }
-    for (const progress of leadership.progress.values()) progress.active = false;
+    for (const progress of leadership.progress.values()) progress.checked();
   }
   leadership.heartbeatElapsed += 1;
   if (leadership.heartbeatElapsed >= heartbeatTicks) sendHeartbeats(core, leadership);
@@ -131,7 +131,7 @@ export function changeMembers(core: Core, change: MemberChange): Outcome<Positio
   }
   if (change.kind === "promote" && core.log.members.learners.includes(change.member)) {
     const progress = leadership.progress.get(change.member);
-    if (!(progress?.active && progress.caughtUp && progress.full))
+    if (!(progress?.answers && progress.caughtUp && progress.full))
       return refused("failedPrecondition", "notReady", `${change.member} has not caught up with the leader: try again`);
   }
   const members = changed(core.log.members, change);
@@ -143,7 +143,7 @@ export function transferLeadership(core: Core, to: MemberId | undefined): Outcom
   const leadership = core.leadership;
   if (leadership === undefined) return notLeader(core);
   const fit = [...leadership.progress].filter(
-    ([id, progress]) => core.log.members.voters.includes(id) && progress.full && progress.active && (to === undefined || id === to),
+    ([id, progress]) => core.log.members.voters.includes(id) && progress.full && progress.answers && (to === undefined || id === to),
   );
   const best = fit.sort(([, a], [, b]) => b.match - a.match)[0];
   if (best === undefined) {

@@ -29,6 +29,8 @@ export class Progress {
   nudged = false;
   /** True if the follower answered since the last check of the quorum. */
   active = true;
+  /** True if it answered between that check and the one before. */
+  wasActive = false;
   /** Start of the follower that was heard last; undefined: none yet. */
   session: number | undefined;
   full = false;
@@ -52,6 +54,17 @@ export class Progress {
   constructor(lastIndex: number) {
     this.next = lastIndex + 1;
     this.roundTarget = lastIndex;
+  }
+
+  /** True if the follower answers: right after a check its next answer is on its way. */
+  get answers(): boolean {
+    return this.active || this.wasActive;
+  }
+
+  /** Notes a check of the quorum: from now on only new answers count. */
+  checked(): void {
+    this.wasActive = this.active;
+    this.active = false;
   }
 
   get acknowledged(): Match {

@@ -115,6 +115,7 @@ test("members: none is removed without which no majority answers, nor the leader
       // A member that is away can go.
       assert.equal(why(await change(away, MemberDuty.NONE)), "ok");
       await writer.write(3);
+      assert.match(why(await change(other, MemberDuty.NONE)), /conflict: lock-\d and lock-\d are the last two/);
     }),
   );
 });
@@ -134,8 +135,9 @@ test("members: the next change waits for the commit of the one before", async ()
     await first;
     return why(second);
   };
-  await inScene(3, async () => assert.match(await both(), /another change of the members is under way/));
-  await inScene(3, async () => assert.doesNotMatch(await both(), /another change/), { without: ["raftOneChangeAtATime"] });
+  const names = [1, 2, 3, 4, 5].map((number) => `lock-${number}`);
+  await inScene(3, async () => assert.match(await both(), /another change of the members is under way/), { names });
+  await inScene(3, async () => assert.doesNotMatch(await both(), /another change/), { names, without: ["raftOneChangeAtATime"] });
 });
 
 test("members: leadership is handed to the member that is named, or to another one, and not to one that is away", async () => {

@@ -5,6 +5,7 @@
  * Invariants:
  *   - One change at a time: Raft refuses the next one until this one is committed (rule raftOneChangeAtATime).
  *   - No change is made after which the voters that answer now would be no majority, so a command never takes the stamp out of service.
+ *   - Two vote at least: after a start nobody could tell a single voter what its folder forgot.
  */
 import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { Address } from "@stamp/ports";
@@ -74,16 +75,16 @@ function shown(member: Member, id: MemberId, leads: boolean, address: Address) {
   const follower = member.followers.get(id);
   const duty = isVoter(members, id) ? MemberDuty.VOTER : isMember(members, id) ? MemberDuty.LEARNER : MemberDuty.NONE;
   if (leads) return { name: id, address, duty, leads, answers: true, full: status.full, caughtUp: true, behind: 0n };
-  const { active = false, full = false, caughtUp = false } = follower ?? {};
+  const { answers = false, full = false, caughtUp = false } = follower ?? {};
   const behind = toWire(follower === undefined ? 0 : status.lastIndex - follower.match);
   return {
     name: id,
     address,
     duty,
     leads,
-    answers: active,
-    full: active && full,
-    caughtUp: active && full && (duty === MemberDuty.VOTER || caughtUp),
+    answers,
+    full: answers && full,
+    caughtUp: answers && full && (duty === MemberDuty.VOTER || caughtUp),
     behind,
   };
 }
@@ -116,9 +117,12 @@ function refusedRemoval(member: Member, leader: MemberId, id: MemberId): string 
   if (id === leader) return `${id} leads: hand leadership over first (stamp lock-service transfer)`;
   if (!isVoter(member.members, id)) return undefined;
   const rest = member.members.voters.filter((voter) => voter !== id);
+  if (rest.length < 2) {
+    return `${id} and ${leader} are the last two: one alone can't know that its folder is what it left. Add another lock service first`;
+  }
   const answering = rest.filter((voter) => {
     const follower = member.followers.get(voter);
-    return voter === leader ? member.status.full : follower?.active === true && follower.full;
+    return voter === leader ? member.status.full : follower?.answers === true && follower.full;
   });
   if (answering.length * 2 > rest.length) return undefined;
   return `without ${id}, ${rest.length} vote, and only ${answering.length} of them answer with their standing, which is no majority: start the others first`;

@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { type RuleName, toHex, unwrap } from "@stamp/base";
 import { Consensus } from "@stamp/wire";
-import { begin, inScene, scene, serving, settled, writing } from "../testing/replicated-run.ts";
+import { begin, followers, inScene, scene, serving, settled, writing } from "../testing/replicated-run.ts";
 import { readyWithinMs } from "../testing/several.ts";
 
 /** Faults of the folder of a member that is down. */
@@ -181,4 +181,26 @@ test("three lost folders, not told to begin a stamp: nothing is served, and it s
     assert.equal(scene.active(), undefined);
     for (const name of scene.names) assert.match(scene.sim.role(name)?.status.waitingFor[0] ?? "", /its disks are lost.*newest copy/);
   });
+});
+
+test("members: one whose rows are hurt while it runs, and which is elected then, takes them from the others, which serve", async () => {
+  await inScene(6, () =>
+    writing(async (writer) => {
+      await writer.write(5);
+      await settled();
+      const [hurt] = followers() as [string];
+      const { values } = scene.sim.keyValue(hurt).store("consensus-1");
+      for (const [key, value] of values)
+        if (key.startsWith("r/"))
+          values.set(
+            key,
+            value.map((byte) => byte ^ 1),
+          );
+      const consensus = scene.sim.world("operator").transport.client(scene.active() as string, Consensus);
+      unwrap(await consensus.transferLeadership({ to: hurt }, { timeoutMs: 5_000 }));
+      await scene.sim.until(() => scene.facts(hurt)?.setAside === true, readyWithinMs, "the hurt store is set aside");
+      await writer.write(5);
+      await settled();
+    }),
+  );
 });

@@ -85,6 +85,8 @@ export class MemberStore {
   #last: number;
   /** Called for each row that was applied. */
   onRow: ((key: Uint8Array, value: Uint8Array | undefined) => void) | undefined;
+  /** Called when a batch failed: throws unless it is to be tried again. */
+  onFailure: (error: unknown) => Promise<void> = (error) => Promise.reject(error);
 
   private constructor(world: MemberStoreWorld, kv: KeyValue, found: Found) {
     this.#world = world;
@@ -154,9 +156,9 @@ export class MemberStore {
 
   /**
    * Writes what the Readys ask for, and applies their committed entries, in one batch. At most the first one installs a snapshot, which is of this
-   * lineage. `again` is called when the batch failed, and throws unless it is to be tried again.
+   * lineage.
    */
-  async write(readys: readonly Ready[], lineage: Uint8Array, again: (error: unknown) => Promise<void>): Promise<void> {
+  async write(readys: readonly Ready[], lineage: Uint8Array): Promise<void> {
     const operations: KeyValueOperation[] = [];
     let sync = false;
     let cleaned: number | undefined;
@@ -170,15 +172,7 @@ export class MemberStore {
       if (ready.hardState !== undefined) operations.push(put(hardStateKey, encodeHardState(ready.hardState, this.#checksum)));
       this.#apply(operations, ready.committed);
     }
-    const options = { sync: sync && this.#world.rules.on("consensusWritesSynced") };
-    for (let done = operations.length === 0; !done; ) {
-      try {
-        await this.#kv.batch(operations, options);
-        done = true;
-      } catch (error) {
-        await again(error);
-      }
-    }
+    await this.#batch(operations, sync && this.#world.rules.on("consensusWritesSynced"));
     this.#readable = this.#applied;
     this.#tellRows(readys);
     if (cleaned !== undefined) await this.#deleteRowsBut(this.#generation);
@@ -199,7 +193,7 @@ export class MemberStore {
     this.#snapshot = snapshot;
     const operations: KeyValueOperation[] = [this.#snapshotRecord()];
     for (let index = from; index <= snapshot.index; index++) operations.push({ kind: "delete", key: entryKey(index) });
-    await this.#kv.batch(operations, { sync: true });
+    await this.#batch(operations, true);
   }
 
   /** Rows that count, as a store that is only read. */
@@ -216,9 +210,9 @@ export class MemberStore {
     if (!rows.ok) return rows;
     if (first) await this.#deleteRowsBut(this.#generation);
     const prefix = rowsOf(this.#generation + 1);
-    await this.#kv.batch(
+    await this.#batch(
       rows.value.map((row) => ({ ...row, key: concatBytes([prefix, row.key]) })),
-      { sync: false },
+      false,
     );
     return ok();
   }
@@ -230,6 +224,18 @@ export class MemberStore {
 
   close(): Promise<void> {
     return this.#kv.close();
+  }
+
+  /** Writes a batch, again and again while `onFailure` says so. */
+  async #batch(operations: readonly KeyValueOperation[], sync: boolean): Promise<void> {
+    for (let done = operations.length === 0; !done; ) {
+      try {
+        await this.#kv.batch(operations, { sync });
+        done = true;
+      } catch (error) {
+        await this.onFailure(error);
+      }
+    }
   }
 
   #install(operations: KeyValueOperation[], snapshot: SnapshotMeta, lineage: Uint8Array): void {
@@ -295,7 +301,7 @@ export class MemberStore {
       const operations: KeyValueOperation[] = [];
       for await (const [key] of this.#kv.range({ ...range, limit: deletedTogether })) operations.push({ kind: "delete", key });
       more = operations.length === deletedTogether;
-      if (operations.length > 0) await this.#kv.batch(operations, { sync: false });
+      await this.#batch(operations, false);
     }
   }
 }

@@ -13,7 +13,16 @@
  */
 import { assert, FailureError, type Outcome, refused } from "@stamp/base";
 import { type Address, DiskError, sleep, type World } from "@stamp/ports";
-import { type MemberChange, type MemberId, type Members, type Message, Raft, type RaftStatus, type Ready } from "@stamp/raft";
+import {
+  decidingVoters,
+  type MemberChange,
+  type MemberId,
+  type Members,
+  type Message,
+  Raft,
+  type RaftStatus,
+  type Ready,
+} from "@stamp/raft";
 import { Leading } from "./leading.ts";
 import { type MemberStore, SnapshotReader, type StoredMember } from "./member-store.ts";
 import type { Peers } from "./peers.ts";
@@ -39,6 +48,11 @@ const startMs = 3_000;
 const readysTogether = 64;
 /** Bytes of applied entries since the log was cut after which it is cut again. */
 const logBytesMax = 32 << 20;
+/** Bounds of the entries in memory below a cut, for members that are behind. */
+const keptEntriesMax = 100_000;
+const keptBytesMax = 64 << 20;
+/** Number of waiting writes from which on messages are dropped, as the network may: the disk hangs, or is full. */
+const queueMax = 4_096;
 const fullAgainMs = 500;
 const handoverMs = 1_000;
 
@@ -56,6 +70,8 @@ export interface MemberFacts extends RaftStatus {
   readonly lag: Readonly<Record<MemberId, number>>;
   /** Largest number in `lag`; 0 unless this member leads. */
   readonly lagMost: number;
+  /** Number of writes that wait for the disk. */
+  readonly waiting: number;
   readonly snapshotIndex: number;
 }
 
@@ -72,8 +88,8 @@ export class Member {
   readonly #reads = new Map<number, Waiting>();
   #context = 0;
   #leading: Leading | undefined;
-  /** Entry that has to be applied before this process leads (again). */
-  #leadsFrom = 0;
+  /** Last entry that this process may have proposed in the last term that it led: it has to be applied before the process leads again in that term. */
+  #leadsFrom = { term: 0, index: 0 };
   #full = false;
   #bytesSinceCut = 0;
   /** Snapshots on their way, by receiver. */
@@ -92,12 +108,12 @@ export class Member {
     this.#store = store;
     this.#peers = peers;
     this.#shortUntilMs = world.clock.monotonicMs() + startMs;
-    const { voters } = stored.snapshot.members;
+    store.onFailure = (error) => this.#again(error);
     this.#raft = new Raft({
       id: options.name,
       session: sessionOf(world),
       // If this member is the only voter, nobody else can know better. With other voters no folder is believed.
-      trusted: voters.length === 1 && voters[0] === options.name,
+      trusted: decidingVoters(stored).every((voters) => voters.length === 1 && voters[0] === options.name),
       stored,
       applied: store.applied.index,
       electionTicks,
@@ -125,6 +141,7 @@ export class Member {
       applied: this.#store.applied.index,
       lag,
       lagMost: Math.max(0, ...Object.values(lag)),
+      waiting: this.#queue.length,
       snapshotIndex: this.#store.snapshotIndex,
     };
   }
@@ -175,7 +192,7 @@ export class Member {
 
   /** Takes messages of a member up. `lineage`: that of its rows. */
   deliver(messages: readonly Message[], lineage: Uint8Array): void {
-    if (this.#stopping.signal.aborted) return;
+    if (this.#stopping.signal.aborted || this.#queue.length >= queueMax) return;
     for (const message of messages) {
       this.#lineages.set(message.from, lineage);
       this.#raft.step(message);
@@ -241,7 +258,7 @@ export class Member {
         const read = this.#read(context);
         read?.reject(read.leading.lost("leadership was lost"));
       }
-      this.#queue.push(ready);
+      if (asksOfDisk(ready)) this.#queue.push(ready);
     }
     this.#noteRole();
     if (this.#queue.length > 0) this.#writing ??= this.#write();
@@ -260,7 +277,8 @@ export class Member {
       this.#endLeading(leads ? this.#leading.why : "another member leads, or no quorum answered");
     }
     const { applied } = this.#store;
-    if (this.#leading === undefined && leads && !this.#full && applied.term === term && applied.index >= this.#leadsFrom) {
+    const from = this.#leadsFrom.term === term ? this.#leadsFrom.index : 0;
+    if (this.#leading === undefined && leads && !this.#full && applied.term === term && applied.index >= from) {
       this.#leading = new Leading(term);
     }
     this.#options.changed();
@@ -269,7 +287,7 @@ export class Member {
   #endLeading(why: string): void {
     const leading = this.#leading;
     this.#leading = undefined;
-    this.#leadsFrom = this.#raft.status.lastIndex;
+    if (leading !== undefined) this.#leadsFrom = { term: leading.term, index: this.#raft.status.lastIndex };
     leading?.end(why);
     for (const waiting of [...this.#proposals.values(), ...this.#reads.values()]) waiting.reject(waiting.leading.lost(why));
     this.#proposals.clear();
@@ -289,7 +307,7 @@ export class Member {
   }
 
   async #handle(readys: readonly Ready[]): Promise<void> {
-    await this.#store.write(readys, this.#receiving, (error) => this.#again(error));
+    await this.#store.write(readys, this.#receiving);
     const last = readys.at(-1);
     if (last === undefined || this.#stopping.signal.aborted) return;
     this.#full = false;
@@ -344,7 +362,7 @@ export class Member {
     let piece = reader?.index === index ? await reader.piece(offsetBytes, bytesMax) : undefined;
     if (piece === undefined && this.#raft.status.role === "leader") {
       await reader?.close();
-      await this.#cut(0);
+      await this.#cut();
       reader = await SnapshotReader.begin(this.#store);
       this.#sending.set(to, reader);
       if (reader.index === index) piece = await reader.piece(offsetBytes, bytesMax);
@@ -362,16 +380,43 @@ export class Member {
     const { applied, snapshotIndex } = this.#store;
     const { logEntriesMax } = this.#options;
     if (applied.index - snapshotIndex < logEntriesMax && this.#bytesSinceCut < logBytesMax) return;
-    await this.#cut(logEntriesMax >> 2);
+    for (const [to, reader] of this.#sending) {
+      const follower = this.#raft.followers.get(to);
+      if (follower?.answers === true && follower.match < reader.index) continue;
+      // It pins what LevelDB would drop.
+      this.#sending.delete(to);
+      await reader.close();
+    }
+    await this.#cut();
   }
 
-  /** Gives the log up to what is applied up, but for some entries in memory that members which lag may still ask for. */
-  async #cut(keepEntries: number): Promise<void> {
+  /** Gives the log up to what is applied up, but for entries in memory that members which are behind ask for next. */
+  async #cut(): Promise<void> {
     const { applied, snapshotIndex } = this.#store;
-    if (applied.index <= snapshotIndex) return;
+    // A snapshot that was received is not installed yet: it replaces the log.
+    if (applied.index <= snapshotIndex || this.#raft.entryTerm(applied.index) === undefined) return;
     this.#bytesSinceCut = 0;
-    await this.#store.cut(this.#raft.compact(applied.index, keepEntries));
+    await this.#store.cut(this.#raft.compact(applied.index, this.#keptEntries(applied.index), keptBytesMax));
   }
+
+  /**
+   * Returns how many entries up to `index` members that answer still need: those behind what they have, or behind the snapshot that is on its
+   * way to them. A log without these would send a member that is slow one snapshot after another.
+   */
+  #keptEntries(index: number): number {
+    let kept = this.#options.logEntriesMax >> 2;
+    for (const [id, { answers, match }] of this.#raft.followers) {
+      const has = Math.max(match, this.#sending.get(id)?.index ?? 0);
+      if (answers && has > 0) kept = Math.max(kept, index - has);
+    }
+    return Math.min(kept, keptEntriesMax);
+  }
+}
+
+/** True if a Ready has more than messages that may be sent at once. */
+function asksOfDisk({ hardState, snapshot, entries, messagesAfterSync, committed, chunksWanted, chunksToStore }: Ready): boolean {
+  const lists = [entries, messagesAfterSync, committed, chunksWanted, chunksToStore];
+  return hardState !== undefined || snapshot !== undefined || lists.some((list) => list.length > 0);
 }
 
 /** Returns the number of a start that no other start of this member has: random, so that a folder put back does not bring it again. */

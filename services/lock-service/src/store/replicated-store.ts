@@ -72,6 +72,8 @@ export class ReplicatedStore {
   #handedOverMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #asking: Promise<void> | undefined;
+  /** True if rows of this folder could not be read: it is opened again, which checks all of them. */
+  #doubtsFolder = false;
   /** True if the log of a leader contradicts what was committed here: this member takes part no more. */
   #contradicted = false;
   /** True when it is known what the folder holds, or will hold. Until then nothing is answered: "empty" would let a new stamp begin. */
@@ -296,9 +298,10 @@ export class ReplicatedStore {
     const options = { name, tickMs, logEntriesMax, begins, giveRoom: () => this.#room.give(), changed: () => this.#changed() };
     const member = new Member(this.#world, options, store, begun.value, { send: (messages) => this.#peers.send(messages) });
     this.#member = member;
+    this.#doubtsFolder = false;
     member.start();
     if (isEmpty) this.#asking = this.#askWhileEmpty(member);
-    while (!signal.aborted && !this.#isForeign) {
+    while (!signal.aborted && !this.#isForeign && !this.#doubtsFolder) {
       const { leading } = member;
       if (leading === undefined) await this.#newsOf(() => this.#isForeign || signal.aborted || member.leading !== undefined);
       else await this.#lead(member, leading);
@@ -379,7 +382,16 @@ export class ReplicatedStore {
       stopping: this.#stopping.signal,
       open: async () => {
         const store = await LockStore.openReplicated(this.#world, kv, this.#lineage);
-        return store.ok ? openedStore(this.#world, this.#config, store.value, this.#roomOf(member, leading), undefined) : store;
+        const room = this.#roomOf(member, leading);
+        const opened = store.ok ? await openedStore(this.#world, this.#config, store.value, room, undefined) : store;
+        if (opened.ok || opened.failure.code !== "dataLoss") return opened;
+        // The rows were whole at the start of this process. Others have them, so this member must not go on leading.
+        this.#doubtsFolder = true;
+        return refused(
+          "unavailable",
+          "diskFailed",
+          `a row of its store can't be read, so all of them are checked: ${opened.failure.message}`,
+        );
       },
       tell: this.#tell,
     });
