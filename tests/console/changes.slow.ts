@@ -46,6 +46,41 @@ describe("changes of data in the console", { skip }, () => {
   const uploadState = (name: string, words: string): Promise<void> =>
     page.getByRole("list", { name: "Uploads" }).getByRole("listitem").filter({ hasText: name }).filter({ hasText: words }).waitFor();
 
+  test("containers, tables and queues are made, and removed by who types the name; what the service refuses is told", async () => {
+    for (const [kind, wrong] of [
+      ["container", "Wrong"],
+      ["table", "1wrong"],
+      ["queue", "Wrong"],
+    ] as const) {
+      const name = `made${kind}`;
+      const make = `Create a ${kind}`;
+      const create = dialog().getByRole("button", { name: "Create", exact: true });
+      await show(account, `${kind}s`);
+      await button(make).click();
+      await dialog().getByLabel("Name").fill(wrong);
+      await create.click();
+      await dialog().getByRole("alert").getByText("Invalid").waitFor();
+      assert.deepEqual(await violationsIn(page), []);
+      await dialog().getByLabel("Name").fill(name);
+      await create.click();
+      await dialog().waitFor({ state: "detached" });
+      await page.locator(".table").getByRole("link", { name, exact: true }).waitFor();
+      await button(make).click();
+      await dialog().getByLabel("Name").fill(name);
+      await create.click();
+      await dialog().getByRole("alert").getByText("AlreadyExists").waitFor();
+      await page.keyboard.press("Escape");
+      await button(`Delete ${name}`).click();
+      assert.deepEqual(await violationsIn(page), []);
+      await dialog().getByLabel("Its name").fill("another");
+      await dialog().getByRole("button", { name: "Delete", exact: true }).click();
+      await dialog().getByRole("alert").getByText(`type ${name}`).waitFor();
+      await dialog().getByLabel("Its name").fill(name);
+      await confirm("Delete");
+      await page.locator(".table").getByRole("link", { name, exact: true }).waitFor({ state: "detached" });
+    }
+  });
+
   test("a snapshot is made, written over the blob again after a change, downloaded and deleted alone", async () => {
     await put("past.txt", "first words");
     await show(account, "blob", "files", "past.txt");
@@ -364,6 +399,16 @@ describe("changes of data in the console", { skip }, () => {
     assert.ok(has("put entity", /^done$/, { table: "people", partitionKey: "north", rowKey: "<b>1" }));
     assert.ok(has("delete entity", /^done$/, { table: "people", rowKey: "<b>1" }));
     for (const what of ["put message", "take message", "clear queue"]) assert.ok(has(what, /^done$/, { queue: "orders" }), what);
+    for (const [kind, refusal] of [
+      ["container", /^failed: ContainerAlreadyExists/],
+      ["table", /^failed: TableAlreadyExists/],
+      ["queue", /^failed: QueueAlreadyExists/],
+    ] as const) {
+      const what = { account, [kind]: `made${kind}` };
+      assert.ok(has(`create ${kind}`, /^done$/, what), kind);
+      assert.ok(has(`create ${kind}`, refusal, what), kind);
+      assert.ok(has(`delete ${kind}`, /^done$/, what), kind);
+    }
     assert.ok(has("make sas", /^done$/, { name: "shared.txt", permissions: "r" }));
     for (const content of ["Amrum", "spring", "9007199254740993", "order id", "sig="]) assert.ok(!log.includes(content), content);
   });

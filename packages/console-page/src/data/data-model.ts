@@ -184,7 +184,13 @@ export type Change =
   | "give-up"
   | "make-snapshot"
   | "restore-blob"
-  | "delete-past";
+  | "delete-past"
+  | "create-container"
+  | "delete-container"
+  | "create-table"
+  | "delete-table"
+  | "create-queue"
+  | "delete-queue";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

@@ -2,7 +2,6 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { AccountPlace, AccountRow, ContainerRow, DataSource, Named, QueueRow } from "../data/data-model.ts";
-import { countText } from "../format.ts";
 import type { Page } from "../model.ts";
 import { ListState, usePages } from "../pages.tsx";
 import { route, to } from "../store.ts";
@@ -10,6 +9,7 @@ import { CommandLine, Empty, Time } from "../ui.tsx";
 import { type Column, VirtualTable } from "../virtual-table.tsx";
 import { Blobs } from "./blobs.tsx";
 import { Entities } from "./entities.tsx";
+import { type Kind, Make, Remove } from "./make-remove.tsx";
 import { Messages } from "./messages.tsx";
 import { OneBlob } from "./one-blob.tsx";
 
@@ -93,6 +93,7 @@ function Accounts({ source }: { readonly source: DataSource }): JSX.Element {
 }
 
 const kinds = ["containers", "tables", "queues"] as const;
+const oneOf: Readonly<Record<(typeof kinds)[number], Kind>> = { containers: "container", tables: "table", queues: "queue" };
 
 const namedText = (some: readonly Named[]): string => some.map(({ name, value }) => `${name}=${value}`).join(", ");
 
@@ -117,7 +118,9 @@ function Kinds({ source, account, kind }: AccountPlace & { readonly kind: string
 function List({ source, account, kind }: AccountPlace & { readonly kind: (typeof kinds)[number] }): JSX.Element {
   const load = (after: string): Promise<Page<Listed>> => source[kind](account, after);
   const pages = usePages(load, `${account} ${kind}`);
+  const done = { place: { source, account }, kind: oneOf[kind], onDone: pages.reload };
   const columns = useMemo((): readonly Column<Listed>[] => {
+    const actions = { title: "Actions", width: "6rem", cell: (row: Listed) => <Remove {...done} name={row.name} /> };
     const path = kind === "containers" ? "blobs" : kind;
     const name = {
       title: "Name",
@@ -129,8 +132,8 @@ function List({ source, account, kind }: AccountPlace & { readonly kind: (typeof
       width: "minmax(8rem, 2fr)",
       cell: (row: Listed) => <bdi>{"metadata" in row ? namedText(row.metadata) : ""}</bdi>,
     };
-    if (kind === "tables") return [name];
-    if (kind === "queues") return [name, metadata];
+    if (kind === "tables") return [name, actions];
+    if (kind === "queues") return [name, metadata, actions];
     return [
       name,
       {
@@ -141,11 +144,17 @@ function List({ source, account, kind }: AccountPlace & { readonly kind: (typeof
       { title: "Public", width: "6rem", cell: (row) => ("publicAccess" in row && row.publicAccess !== "" ? row.publicAccess : "no") },
       { title: "Lease", width: "6rem", cell: (row) => ("lease" in row ? row.lease : "") },
       metadata,
+      actions,
     ];
   }, [account, kind]);
   return (
-    <ListState pages={pages} what={kind} empty={`The account has none yet: any SDK of Azure Storage makes ${countText(1)}.`}>
-      <VirtualTable label={kind} columns={columns} rows={pages.items} keyOf={({ name }) => name} onEnd={pages.more} />
-    </ListState>
+    <>
+      <div class="buttons">
+        <Make {...done} />
+      </div>
+      <ListState pages={pages} what={kind} empty="The account has none yet: create one here, or by any SDK of Azure Storage.">
+        <VirtualTable label={kind} columns={columns} rows={pages.items} keyOf={({ name }) => name} onEnd={pages.more} />
+      </ListState>
+    </>
   );
 }

@@ -48,6 +48,17 @@ test("changes: each reaches the service, and is in the audit log with its target
   assert.ok(calls.some((call) => call.startsWith('deleteMessage ["1","2"')));
 });
 
+test("changes: a table or queue that is there already is told, although the SDK or the service keeps it to itself", async () => {
+  const { send, signIn, audited } = world(undefined, true);
+  const session = await signIn("data");
+  for (const kind of ["table", "queue"]) {
+    const { status, body } = await send(`/api/create-${kind}`, session, JSON.stringify(fields));
+    assert.equal(status, 503);
+    assert.match(String(body), new RegExp(`${kind}AlreadyExists: The ${kind} is there already`, "i"));
+  }
+  assert.match(audited.join(), /create table: failed: TableAlreadyExists.*create queue: failed: QueueAlreadyExists/);
+});
+
 test("changes: one that fails says why, to the page and to the audit log", async () => {
   const { send, signIn, audited } = world(Object.assign(new Error("The condition is not met.\nRequestId:1"), { code: "ConditionNotMet" }));
   const { status, body } = await send("/api/delete-blob", await signIn("data"), JSON.stringify(fields));

@@ -2,7 +2,8 @@
  * Changes of what is stored, by path. The page sends the fields as JSON; each change is one line of the audit log.
  *
  * Invariants:
- * - A change of a thing that the page showed is done only if the thing is still as it was shown: its ETag goes along.
+ * - A change of a thing that the page showed is done only if the thing is still as it was shown: its ETag goes along. Containers, tables and queues have
+ *   none that the service compares.
  * - The audit log names what was changed, never content: no metadata, values of properties, texts of messages, signatures.
  */
 import type { BlobClient } from "@azure/storage-blob";
@@ -10,6 +11,7 @@ import type { QueueClient } from "@azure/storage-queue";
 import { deletePast, makeSnapshot, restoreBlob } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
 import { FieldError, type Fields, listIn, textIn, wordIn } from "./fields.ts";
+import { createContainer, createQueue, createTable, deleteContainer, deleteQueue, deleteTable } from "./make-remove.ts";
 import { makeSas } from "./sas.ts";
 import { commitBlob } from "./uploads.ts";
 
@@ -32,6 +34,12 @@ export const changes: Readonly<Record<string, Change>> = {
   "/api/make-snapshot": makeSnapshot,
   "/api/restore-blob": restoreBlob,
   "/api/delete-past": deletePast,
+  "/api/create-container": createContainer,
+  "/api/delete-container": deleteContainer,
+  "/api/create-table": createTable,
+  "/api/delete-table": deleteTable,
+  "/api/create-queue": createQueue,
+  "/api/delete-queue": deleteQueue,
 };
 
 /** Fields that say which thing is changed, and how far the change goes, in the order of the audit log. */

@@ -115,7 +115,7 @@ export function dataClients(stamp: () => StampNow): DataClients {
 /** Letters, digits, "-" and "$" pass all SDKs unchanged. Whether a name has the rest of its form says the service. */
 function plainName(kind: string, name: string): string {
   if (/^[\w$-]{1,63}$/.test(name)) return name;
-  throw new Error(`no ${kind} is named ${JSON.stringify(name.slice(0, 100))}: choose one of the list`);
+  throw new Error(`no ${kind} is named ${JSON.stringify(name.slice(0, 100))}: a name has 3 to 63 letters, digits and hyphens`);
 }
 
 const tableOptions: TableServiceClientOptions = {

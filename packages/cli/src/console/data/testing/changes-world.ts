@@ -8,8 +8,8 @@ import type { DataClients } from "../clients.ts";
 const host = "127.0.0.1:10010";
 const origin = `http://${host}`;
 
-/** `fail`: what every call of the SDK throws. */
-export function world(fail?: Error) {
+/** `fail`: what every call of the SDK throws. `isThere`: a table or queue of any name is there already. */
+export function world(fail?: Error, isThere = false) {
   const calls: string[] = [];
   const audited: string[] = [];
   const call =
@@ -33,21 +33,33 @@ export function world(fail?: Error) {
     beginCopyFromURL: call("beginCopyFromURL", { pollUntilDone: async () => {} }),
     getBlockBlobClient: () => ({ commitBlockList: call("commitBlockList"), stageBlock }),
   };
-  const table = { createEntity: call("createEntity"), updateEntity: call("updateEntity"), deleteEntity: call("deleteEntity") };
+  const table = {
+    createEntity: call("createEntity"),
+    updateEntity: call("updateEntity"),
+    deleteEntity: call("deleteEntity"),
+    createTable: async (options: { readonly onResponse: (answer: { readonly status: number }) => void }): Promise<object> => {
+      options.onResponse({ status: isThere ? 409 : 201 });
+      return call("createTable")();
+    },
+    deleteTable: call("deleteTable"),
+  };
   const message = { messageId: "1", popReceipt: "2", messageText: "text" };
   const queue = {
     sendMessage: call("sendMessage"),
     receiveMessages: call("receiveMessages", { receivedMessageItems: [message] }),
     deleteMessage: call("deleteMessage"),
     clearMessages: call("clearMessages"),
+    create: call("createQueue", { _response: { status: isThere ? 204 : 201 } }),
+    delete: call("deleteQueue"),
   };
+  const container = { create: call("createContainer"), delete: call("deleteContainer") };
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
   const clients: DataClients = {
     accounts: none,
     account: none,
     blobs: none,
     blob: async () => blob as never,
-    container: none,
+    container: async () => container as never,
     queues: none,
     queue: async () => queue as never,
     tables: none,
