@@ -69,6 +69,27 @@ test("datalake: an append of another length meets a flush at its position, the f
   for (const one of seen) assert.ok(["flushed 4", "InvalidFlushPosition 0"].includes(one), one);
 });
 
+test("datalake: a flush that retains data keeps what is appended behind its position, also while it runs; another drops it", async () => {
+  const client = await filesystem();
+  const file = client.getFileClient("f");
+  await file.create();
+  await file.append("cc", 4, 2);
+  await file.append("aa", 0, 2);
+  await file.append("bb", 2, 2);
+  await file.flush(2, { retainUncommittedData: true });
+  assert.equal(await read(client, "f"), "aa");
+  await file.flush(6);
+  assert.equal(await read(client, "f"), "aabbcc");
+  for (let at = 6; at < 26; at += 2) {
+    if (at === 6) await file.append("dd", at, 2);
+    await Promise.all([file.flush(at + 2, { retainUncommittedData: true }), file.append("dd", at + 2, 2)]);
+  }
+  await file.append("ee", 28, 2);
+  await file.flush(28);
+  assert.equal(await read(client, "f"), `aabbcc${"dd".repeat(11)}`);
+  assert.equal(await refusal(file.flush(30)), "400 InvalidFlushPosition");
+});
+
 test("datalake: creations replace, or don't if told so; a path through a file is refused", async () => {
   const client = await filesystem();
   await write(client, "f", "old");

@@ -120,8 +120,8 @@ export interface PutBlockList extends OnBlob {
   readonly state?: NewBlobState | undefined;
   /** Length that the blocks have together, in bytes; otherwise ConditionNotMet. Undefined: any. */
   readonly expectedBytes?: number | undefined;
-  /** True: ConditionNotMet if the blob has an uncommitted block that the list does not name. */
-  readonly dropsNothing?: boolean | undefined;
+  /** True: uncommitted blocks that the list does not name stay. It names at most 2,000 others than committed ones. */
+  readonly keepsUnnamed?: boolean | undefined;
 }
 
 interface LeaseValue {

@@ -63,9 +63,9 @@ const demanding: Readonly<Record<string, Demanding>> = {
     without: { case: "putBlockList", value: { name } },
     with: { case: "putBlockList", value: { name, expectedBytes: 0n } },
   },
-  "PutBlockList.drops_nothing": {
-    without: { case: "putBlockList", value: { name, dropsNothing: false } },
-    with: { case: "putBlockList", value: { name, dropsNothing: true } },
+  "PutBlockList.keeps_unnamed": {
+    without: { case: "putBlockList", value: { name, keepsUnnamed: false } },
+    with: { case: "putBlockList", value: { name, keepsUnnamed: true } },
   },
   "CreateContainer.default_encryption_scope": {
     without: { case: "createContainer", value: { account: "a", container: "c", defaultEncryptionScope: "" } },

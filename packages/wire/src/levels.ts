@@ -29,7 +29,7 @@ export const operationLevels: Levels = {
   "Conditions.encryption_as_found": 1,
   "Conditions.handle_id": 3,
   "PutBlockList.expected_bytes": 3,
-  "PutBlockList.drops_nothing": 3,
+  "PutBlockList.keeps_unnamed": 3,
   "CreateContainer.default_encryption_scope": 1,
   "CreateContainer.deny_encryption_scope_override": 1,
   "ChangeAccount.new_encryption_scope": 1,

@@ -64,21 +64,44 @@ test("blocks: committed, uncommitted and latest are chosen as asked; what is not
   assert.deepEqual(lists(table), { committed: ["0001:1", "0001:10", "0002:2", "0001:10"], uncommitted: [] });
 });
 
-test("blocks: a list that expects a length, or that no other block is dropped, commits nothing if it is not so", () => {
+test("blocks: a list that expects a length commits nothing if it is not so", () => {
   const table = new TestTable();
   table.outcome("putBlock", block(id(1), 1));
-  table.outcome("putBlock", block(id(2), 2));
-  const first = { ...commit([id(1), "uncommitted"]), expectedBytes: 1 };
-  assert.equal(table.outcome("putBlockList", { ...first, dropsNothing: true }), "ConditionNotMet");
+  const first = commit([id(1), "uncommitted"]);
   assert.equal(table.outcome("putBlockList", { ...first, expectedBytes: 2 }), "ConditionNotMet");
-  assert.deepEqual(lists(table), { committed: [], uncommitted: ["0001:1", "0002:2"] });
-  assert.equal(table.outcome("putBlockList", first), "blob");
-  table.outcome("putBlock", block(id(2), 5));
-  const both = { ...commit([id(1), "committed"], [id(2), "uncommitted"]), dropsNothing: true };
-  assert.equal(table.outcome("putBlockList", { ...both, expectedBytes: 3 }), "ConditionNotMet");
-  assert.equal(table.outcome("putBlockList", { ...both, expectedBytes: 6 }), "blob");
-  assert.equal(table.outcome("putBlockList", { ...commit([id(2), "committed"]), dropsNothing: true }), "blob");
-  assert.deepEqual(lists(table), { committed: ["0002:5"], uncommitted: [] });
+  assert.deepEqual(lists(table), { committed: [], uncommitted: ["0001:1"] });
+  assert.equal(table.outcome("putBlockList", { ...first, expectedBytes: 1 }), "blob");
+});
+
+test("blocks: a list that keeps others takes only what it names out of the uncommitted ones, up to the last", () => {
+  const table = new TestTable();
+  for (let n = 1; n <= 4; n++) table.outcome("putBlock", block(id(n), n));
+  const keepsUnnamed = true;
+  assert.equal(table.outcome("putBlockList", { ...commit([id(1), "uncommitted"], [id(3), "latest"]), keepsUnnamed }), "blob");
+  assert.deepEqual(lists(table), { committed: ["0001:1", "0003:3"], uncommitted: ["0002:2", "0004:4"] });
+  // A block that is put again is one of the blocks that are counted.
+  table.outcome("putBlock", block(id(2), 7));
+  table.outcome("putBlock", block(id(1), 9));
+  const second = commit([id(1), "committed"], [id(2), "uncommitted"], [id(2), "latest"], [id(3), "latest"]);
+  assert.equal(table.outcome("putBlockList", { ...second, keepsUnnamed }), "blob");
+  assert.deepEqual(lists(table), { committed: ["0001:1", "0002:7", "0002:7", "0003:3"], uncommitted: ["0001:9", "0004:4"] });
+  const last = commit([id(1), "uncommitted"], [id(4), "uncommitted"]);
+  assert.equal(table.outcome("putBlockList", { ...last, keepsUnnamed }), "blob");
+  assert.deepEqual(lists(table), { committed: ["0001:9", "0004:4"], uncommitted: [] });
+  assert.equal(table.outcome("putBlock", block(id(9, 6), 1)), "done", "no staging row is left, whose ids have a length");
+  assert.equal(table.outcome("putBlockList", commit([id(9, 6), "uncommitted"])), "blob");
+  assert.deepEqual(lists(table), { committed: ["000009:1"], uncommitted: [] }, "a list that keeps none drops all");
+});
+
+test("blocks: a list that keeps others names at most 2,000 that are not committed", () => {
+  const table = new TestTable();
+  table.scanRowsMax = 300;
+  const ids = Array.from({ length: 2_002 }, (_, n) => id(n));
+  for (const blockId of ids) table.outcome("putBlock", block(blockId, 1));
+  const keeping = (count: number) => ({ ...commit(...ids.slice(0, count).map((one) => [one, "latest"] as const)), keepsUnnamed: true });
+  assert.equal(table.decide({ case: "putBlockList", value: keeping(2_001) }).refusal?.reason, "badRequest");
+  assert.equal(table.outcome("putBlockList", keeping(2_000)), "blob");
+  assert.deepEqual(lists(table).uncommitted, ["2000:1", "2001:1"]);
 });
 
 test("blocks: a week after the last one was put they are given up: not listed, not committed, not met again", () => {

@@ -18,8 +18,11 @@ import {
   itemsPerPause,
   type Plan,
   type PlanContext,
+  put,
   type RowEntry,
+  type RowWrite,
   refuse,
+  remove,
   scanRows,
   withPauses,
 } from "../plan.ts";
@@ -55,6 +58,8 @@ import {
 
 export const committedBlocksMax = 50_000;
 export const uncommittedBlocksMax = 100_000;
+/** Uncommitted blocks that a list may name that keeps the others: the row of each is removed in the commit of the list. */
+const keepingListMax = 2_000;
 const blockIdBytesMax = 64;
 
 export function* putBlock(value: OperationValue<"putBlock">, context: PlanContext): Plan {
@@ -100,6 +105,9 @@ export function* putBlock(value: OperationValue<"putBlock">, context: PlanContex
 export function* putBlockList(value: OperationValue<"putBlockList">, context: PlanContext): Plan {
   const { name, conditions, blocks, headers, metadata } = value;
   if (blocks.length > committedBlocksMax) return fail("BlockListTooLong");
+  const fresh = value.keepsUnnamed ? blocks.filter(({ source }) => source !== "committed") : [];
+  if (fresh.length > keepingListMax)
+    return refuse("badRequest", `a list that keeps blocks names at most ${keepingListMax} uncommitted ones`);
   const state = yield* readBlob(context, name);
   const error = yield* checkReplace(context, conditions, state, "BlockBlob");
   if (error) return errorAnswer(error);
@@ -111,7 +119,6 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   }
   const lengthBytes = content.reduce((sum, block) => sum + block.sizeBytes, 0);
   if (value.expectedBytes !== undefined && value.expectedBytes !== lengthBytes) return fail("ConditionNotMet");
-  if (value.dropsNothing && (yield* leavesOut(context, state, blocks))) return fail("ConditionNotMet");
   return yield* replaceContent(context, name, state, {
     pieces: contentPieces(content),
     lengthBytes,
@@ -121,14 +128,23 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
     sequenceNumber: 0,
     state: value.state,
     key: keyNameOf(conditions),
+    ...(value.keepsUnnamed && { stagingWrites: yield* takeNamed(context, state, fresh) }),
   });
 }
 
-/** True if there are more uncommitted blocks than a list names, all of whose blocks are there. */
-function* leavesOut(context: PlanContext, { prefix }: BlockSources, references: readonly BlockReference[]): Plan<boolean> {
+/** Takes the named blocks out of the uncommitted ones; undefined: none are left. */
+function* takeNamed(context: PlanContext, { prefix }: BlockSources, named: readonly BlockReference[]): Plan<RowWrite[] | undefined> {
   const staging = yield* readLiveStaging(context, prefix);
-  const named = references.filter(({ source }) => source === "uncommitted").map(({ blockId }) => toHex(blockId));
-  return staging !== undefined && staging.blockCount > new Set(named).size;
+  if (!staging) return undefined;
+  const taken = new Map<string, Uint8Array>();
+  for (const { blockId } of named) {
+    const key = blockKey(prefix, staging.generation, blockId);
+    if ((yield* getRow(key)) !== undefined) taken.set(toHex(blockId), key);
+  }
+  const blockCount = staging.blockCount - taken.size;
+  return blockCount > 0
+    ? [put(stagingKey(prefix), encodeStaging({ ...staging, blockCount })), ...[...taken.values()].map(remove)]
+    : undefined;
 }
 
 type BlockSources = Pick<FoundState, "prefix"> & { readonly head: FoundState["head"] | undefined };

@@ -152,7 +152,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
     blocks: wire.unpackBlocks(value),
     state: stateOf(value.state),
     expectedBytes: optional(value.expectedBytes),
-    dropsNothing: value.dropsNothing,
+    keepsUnnamed: value.keepsUnnamed,
   }),
   appendBlock: (value) => ({
     ...onBlob(value),

@@ -233,9 +233,11 @@ export interface NewContent {
   readonly pathAccess?: string | undefined;
   /** Key under which all content is encrypted. */
   readonly key: KeyName;
+  /** Writes after which a part of the uncommitted blocks stays; undefined: all are dropped. */
+  readonly stagingWrites?: readonly RowWrite[] | undefined;
 }
 
-/** Returns the blob with new content; its uncommitted blocks are dropped. */
+/** Returns the blob with new content; its uncommitted blocks are dropped, if nothing else is said. */
 export function* replaceContent(context: PlanContext, name: BlobName, state: BlobState, content: NewContent): Plan {
   const { prefix, head, hidden } = state;
   const starts: number[] = [];
@@ -245,7 +247,7 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     before += piece.inline ? piece.inline.length : sizeOfPiece(piece);
   }
   const users = new ContentUsers();
-  const writes: RowWrite[] = yield* dropStaging(prefix, yield* readStaging(prefix));
+  const writes: RowWrite[] = content.stagingWrites ? [...content.stagingWrites] : yield* dropStaging(prefix, yield* readStaging(prefix));
   const { versioning, deleteRetentionDays } = context.policy;
   const stamp = versioning || deleteRetentionDays > 0 || hidden ? yield* stampOfNow(context, state) : 0;
   const versionStamp = versioning ? yield* freeStamp(prefix, stamp + 1) : 0;

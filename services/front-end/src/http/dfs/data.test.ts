@@ -9,10 +9,10 @@ const packed = (sizes: Sizes): Uint8Array =>
   packBlockSizes(sizes.map(([position, sizeBytes]) => ({ blockId: blockIdAt(position), sizeBytes })));
 
 /** Returns the blocks that a flush commits, with their ids as positions, or its refusal. */
-function flushed(committed: Sizes, uncommitted: Sizes, position: number): readonly string[] | string {
+function flushed(committed: Sizes, uncommitted: Sizes, position: number, retains = false): readonly string[] | string {
   const contentBytes = committed.reduce((sum, [, sizeBytes]) => sum + sizeBytes, 0);
   const lists = { packedCommitted: packed(committed), packedUncommitted: packed(uncommitted) };
-  const planned = plan(contentBytes, { position, retains: false }, lists);
+  const planned = plan(contentBytes, { position, retains }, lists);
   return planned.ok ? planned.value.map(({ blockId, source }) => `${source} ${positionOfBlock(blockId)}`) : planned.error.code;
 }
 
@@ -31,6 +31,13 @@ test("flush, blocks without a gap: they follow the content, and what lies behind
   );
   assert.equal(flushed([[0, 4]], [[5, 2]], 7), "InvalidFlushPosition");
   assert.equal(flushed([[0, 4]], [[4, 2]], 5), "InvalidFlushPosition");
+});
+
+test("flush, data is retained: as many appends as one commit takes out of the uncommitted blocks, no more", () => {
+  const appends: Sizes = Array.from({ length: 2_002 }, (_, at) => [at, 1] as const);
+  assert.equal(flushed([], appends, 2_000, true).length, 2_000);
+  assert.equal(flushed([], appends, 2_001, true), "NotImplemented");
+  assert.equal(flushed([], appends, 2_001).length, 2_001);
 });
 
 test("flush, an id that stands twice among the blocks: it is refused, because a list would take one content for both", () => {

@@ -1,10 +1,10 @@
 /**
  * Data of files, and properties of paths. What is appended is an uncommitted block of the file's blob, whose id is the position in the file; a flush commits the blocks
  * that follow the content without a gap, up to its position. So appends may come in any order and more than once, and the last one at a
- * position counts, as long as nothing is flushed. What lies behind the position of a flush is dropped.
+ * position counts, as long as nothing is flushed. What lies behind the position of a flush is dropped, unless the flush retains it.
  *
- * Invariant: a flush commits what it has read of the file, or nothing: the list of blocks goes with the ETag under which it was made, with
- * the position that its blocks have to reach, and, if it retains data, only while nothing else is appended.
+ * Invariant: a flush commits what it has read of the file, or nothing: the list of blocks goes with the ETag under which it was made, and
+ * with the position that its blocks have to reach.
  */
 import {
   bodyLimitsOf,
@@ -116,6 +116,8 @@ interface Flush {
   readonly conditions: ConditionHeaders;
 }
 
+/** Appends that a flush takes if it retains others, as many as a partition server takes out of the uncommitted blocks at once. */
+const retainingAppendsMax = 2_000;
 /** Flushes of one file that meet each other. */
 const attemptsMax = 16;
 
@@ -147,9 +149,9 @@ async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): 
     metadata: { ...metadata },
     state: keptState(found.value),
     ...packBlocks(planned.value),
-    // An append between the two steps may have another length at a position, or has to stay.
+    // An append between the two steps may have another length at a position.
     expectedBytes: toWire(asked.position),
-    dropsNothing: asked.retains,
+    keepsUnnamed: asked.retains,
   };
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
   if (made.ok) return parsed(blobOf(made.value));
@@ -262,6 +264,8 @@ export function plan(
   if (end !== position) return rejected("InvalidFlushPosition");
   // A list of blocks takes one content for an id, whatever it has: the Blob service has put several under this one.
   if (new Set(blocks.map(({ blockId }) => toHex(blockId))).size < blocks.length) return rejected("InvalidFlushOperation");
-  const isLeft = sizes.size > blocks.length - committed.length;
-  return retains && isLeft ? notImplemented("Uncommitted data that a flush leaves out and keeps (retainUncommittedData)") : parsed(blocks);
+  const isLong = retains && blocks.length - committed.length > retainingAppendsMax;
+  return isLong
+    ? notImplemented(`More than ${retainingAppendsMax} appends in a flush that retains data: flush at earlier positions first`)
+    : parsed(blocks);
 }
