@@ -1,7 +1,8 @@
 /**
- * A lock for the time of one process, in a file that names the process. What a process has left that was killed is taken over.
+ * A lock file that names the process which holds the lock. If that process was killed, the next one takes the lock over.
  *
- * Invariant: a lock appears with its content, by a link, so that nobody reads half of one.
+ * Invariant: nobody reads a half-written lock. The content goes into a file of another name, and link() then gives it the name of the lock in one
+ * step, or fails because somebody holds the lock.
  */
 import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";

@@ -110,7 +110,7 @@ export const extentKinds = {
   "sealed-with-loss": {
     severity: "note",
     means:
-      "A person sealed extents although acknowledged data may be lost, or a restore did so with one that no node had. Who and why is kept with each.",
+      "An extent was sealed although acknowledged data in it may be lost: by a person (`stamp extent seal --accept-loss`), or by a restore that found it on no node. Each such extent keeps who did it, and why.",
     help: "./stamp extent list --json (`loss`)",
     alert: { expr: "increase(stamp_stream_manager_extents_sealed_with_loss[1h]) > 0", lasts: "0m" },
   },

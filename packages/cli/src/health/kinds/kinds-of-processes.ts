@@ -99,9 +99,9 @@ export const processKinds = {
   "secret-not-accepted": {
     severity: "warning",
     means:
-      "This command has no secret, or one that no process accepts, so it can't know anything of the stamp. The processes go on with theirs, and may well serve.",
+      "`stamp health` found no secret of the stamp, or one that no process accepts, so that no process answers it. That says nothing about the stamp itself: its processes have their secret, and probably serve.",
     help:
-      "if the supervisor runs it writes a file of its folder that is gone again within seconds: ./stamp health --data DATA; " +
+      "if the file was deleted from the data folder, a running supervisor writes it again within seconds: repeat ./stamp health --data DATA; " +
       "else name the right file: --cluster-secret-file FILE (docs/guides/internal-ports.md)",
   },
   "secret-differs": {

@@ -203,8 +203,9 @@ export const appendRows: readonly FaultRow[] = [
     faults: [],
   },
   {
-    fault: "a journal segment there twice; another node's journal",
-    closedBy: "copies count once, the one that says most; two journals in one folder, or the other's disk: the node does not start",
+    fault: "a person copies journal files: a folder has one segment in two files, or the journal of another node",
+    closedBy:
+      "of two copies of a segment the node reads the one with more records; with two journals in one folder, or with another node's disk, it does not start",
     rules: [],
     tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: [],

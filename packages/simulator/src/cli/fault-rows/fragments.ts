@@ -74,9 +74,10 @@ export const fragmentRows: readonly FaultRow[] = [
     faults: ["cut-pair", "pause", "failpoints"],
   },
   {
-    fault: "an attempt at coding comes to nothing, or its manager is deposed, after files were given up for it",
+    fault:
+      "the stream manager begins to code an extent, and then gives the attempt up or is deposed: files that one side may delete are the ones that the other side needs",
     closedBy:
-      "replicas are given up by the transaction that commits the fragments, fragments by the one that takes the attempt back; files are deleted after the transaction that gave them up",
+      "the transaction that commits the fragments gives the replicas up, and the one that takes the attempt back gives the fragments up; nobody deletes a file before the transaction that gave it up",
     rules: [
       {
         name: "replicasGoAtCommit",

@@ -234,7 +234,7 @@ export const geoRows: readonly FaultRow[] = [
     faults: [],
   },
   {
-    fault: "a process with the primary's secret ships rows of commits that the primary never makes",
+    fault: "an intruder who has the primary's secret ships rows to the copy, under commit numbers that the primary has not reached",
     closedBy:
       "the copy answers with the version because of which it left something out; if the range's log never had that version, the copy is seeded anew under a new lineage, and is not complete until then (`design/geo.md`)",
     rules: [{ name: "copiesAreNotAhead", unnoticed: "no run of workload geo ships what its primary never committed" }],
@@ -316,7 +316,7 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["crash", "reshape", "link cut"],
   },
   {
-    fault: "a range is seeded while commits of it are on their way, and the sender or the receiver dies",
+    fault: "while a range is seeded, later commits of it are shipped too, and the sender or the receiver dies in between",
     closedBy:
       "a part replaces whole PartitionNames in one transaction with their versions; a PartitionName of which only some pieces are there takes no commit; the copy is complete when the log is acknowledged to where it was at the end of the scan",
     rules: [

@@ -145,9 +145,9 @@ export const leaderRows: readonly FaultRow[] = [
     faults: [],
   },
   {
-    fault: "a process opens a stream with an owner epoch that nobody was given, far ahead of the last one",
+    fault: "a process opens a stream with an invented owner epoch, far above the last one that the partition manager gave out",
     closedBy:
-      "SM records one more than 256 above the last given one (a PM term: 16) only after a look at the counter and the lease in the metadata store; PM mints above a higher one that it is told of, in one step",
+      "before SM records an owner epoch more than 256 above the last given one (a PM term: 16), it reads the counter and the lease in the metadata store, and refuses what was never given; if a stream already has a higher epoch, PM gives out the next one above it, in one step",
     rules: [
       {
         name: "mintedEpochsOnly",
@@ -158,7 +158,7 @@ export const leaderRows: readonly FaultRow[] = [
     faults: [],
   },
   {
-    fault: "a process sends a partition server a command with a term or an owner epoch that nobody was given, far ahead of the last one",
+    fault: "a process sends a partition server a command with an invented term or owner epoch, far above the last one that was given out",
     closedBy:
       "PS obeys at once what is at most 16 terms and 256 owner epochs above the last ones that the lock service told it; before a higher one it asks the lock service, and refuses what was never given; PM mints above an epoch that a server names, in one step",
     rules: [
@@ -171,7 +171,7 @@ export const leaderRows: readonly FaultRow[] = [
     faults: [],
   },
   {
-    fault: "a process loads a range at a partition server with a range version that nobody gave",
+    fault: "a process tells a partition server to load a range under an invented range version",
     closedBy: "an owner epoch is given with one range version: PS ends an epoch for which it was told two, and PM assigns the range anew",
     rules: [
       {

@@ -109,9 +109,9 @@ export const treeRows: readonly FaultRow[] = [
     faults: [],
   },
   {
-    fault: "the collector is told of a directory that has a name, or of one from which something is renamed away",
+    fault: "the collector is asked to empty a directory that was not removed, or from which a rename takes something away",
     closedBy:
-      "it takes only what hangs in removed directories, by the removal that everybody uses, which settles a rename first (`design/tree.md`)",
+      "it deletes only the content of removed directories, and by the same steps as a removal, which finishes a pending rename first (`design/tree.md`)",
     rules: [
       {
         name: "treeCollectsRemoved",

@@ -1,8 +1,8 @@
 /**
  * The scene of ranges: clients write rows to a whole stamp of six extent nodes, the lock services lose the metadata, and an older copy is restored.
- * In most runs every node that has one extent stays away at the restore: an extent of a log or of checkpoints that began after the copy is
- * lost, and what began behind it comes back. Every range must be loaded again; only rows that were written after the copy may be lost, and a range
- * of which an acknowledged row is lost, although a later one is there, says so.
+ * In most runs one extent that began after the copy is lost, of a log or of checkpoints: all nodes with a replica of it stay away at the restore.
+ * Extents behind it in the stream come back. Every range must be loaded again. Only rows that were written after the copy may be lost; a range that
+ * has lost an acknowledged row, but has one that was written later, must report the loss.
  */
 import type { Prng } from "@stamp/base";
 import { utf8 } from "@stamp/base";
@@ -60,7 +60,7 @@ class Scene {
     this.#http = new HttpClient(sim, sim.world("client"), "client", cluster, "blob");
   }
 
-  /** `lost`: stream of which an extent is lost. */
+  /** Runs the scene. The parameter `lost` names the kind of stream that loses an extent. */
   async run(lost: "commit-log" | "row-data" | "nothing"): Promise<void> {
     const sim = this.#sim;
     await this.#by("the container is made", async () => {
