@@ -24,9 +24,9 @@ export interface Lake {
   stop(): Promise<void>;
 }
 
-export async function startLake(): Promise<Lake> {
+export async function startLake(more: Parameters<typeof startStamp>[0] = {}): Promise<Lake> {
   resolveLocalhost();
-  const stamp = await startStamp({ hierarchicalNamespace: true });
+  const stamp = await startStamp({ hierarchicalNamespace: true, ...more });
   const { port } = new URL(stamp.endpoints.dfs);
   const url = `http://${accountName}.dfs.localhost:${port}`;
   const service = new DataLakeServiceClient(url, sharedKey, { retryOptions: { maxTries: 1 } });

@@ -93,7 +93,7 @@ function missingOf(kind: SasKind, fields: SasFields): SasField | undefined {
   return needed[kind].find((name) => fields[name] === "" && !(name === "sr" && queueToo));
 }
 
-/** Letters of any service and kind; those of hierarchical namespaces (m, e, o, p) permit nothing that is served here. */
+/** Letters of any service and kind. */
 const knownLetters = /^[rwdlacxyupftmeoi]*$/;
 
 /** Fields that do not go together. Refused, because the reading that ignores one of them would grant more than was meant. */

@@ -1,8 +1,8 @@
 /**
  * Needs of the operations of Data Lake Storage for callers without an account key, as the Blob service's are told (blob/operation-rows.ts).
  *
- * A SAS whose resource is a path covers that path only, so it is not enough for a rename, which has two. Lists of access control let a
- * bearer in whose role is not enough, and keep out whom a user delegation SAS names (`suoid`): the door judges by them (access/needs.ts).
+ * A SAS whose resource is a path covers that path only: a rename, which has two, needs one for each. It is a move (`m`), or a write and a
+ * deletion. Lists of access control let a bearer in whose role is not enough, and keep out whom a user delegation SAS names (`suoid`): the door judges by them (access/needs.ts).
  *
  * Sources: "Create an account SAS", "Create a service SAS", "Create a user delegation SAS".
  */
@@ -28,7 +28,7 @@ const rows: Readonly<Record<DataLakeOperationName, OperationAuthorization>> = {
   ListDeletedPaths: needs("c", "l", "l", "l", "read"),
   CreateFile: creates,
   CreateDirectory: creates,
-  RenamePath: needs("o", "w+d", "-", "-", "contribute"),
+  RenamePath: needs("o", "w+d", "mw+md", "mw+md", "contribute"),
   AppendData: writesPath,
   FlushData: writesPath,
   SetPathProperties: writesPath,

@@ -50,8 +50,12 @@ test("dfs door: letters and roles that operations need", () => {
     for (const groups of [accountSas, serviceSas, delegationSas]) assert.equal(permits("rlef", groups) && changes, false, operation);
     assert.equal(role === "read", !changes, operation);
   }
-  assert.equal(dataLakeAuthorizationOf("RenamePath").serviceSas, "never", "its resource covers one of the two paths");
-  assert.equal(permits("w", dataLakeAuthorizationOf("RenamePath").accountSas), false);
+  const renames = dataLakeAuthorizationOf("RenamePath");
+  for (const letters of ["w", "d", "rlec"]) {
+    for (const groups of [renames.accountSas, renames.serviceSas, renames.delegationSas])
+      assert.equal(permits(letters, groups), false, letters);
+  }
+  assert.ok(permits("m", renames.serviceSas) && permits("wd", renames.delegationSas) && !permits("m", renames.accountSas));
   assert.equal(outcome("PUT /fsys/a", source), "RenamePath");
 });
 

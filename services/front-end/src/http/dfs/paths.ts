@@ -6,7 +6,6 @@
  */
 import {
   allParsed,
-  badHeader,
   type ConditionHeaders,
   etagAndTime,
   newPathAccess,
@@ -47,6 +46,7 @@ import {
 } from "./exchange.ts";
 import { mayRemoveBelow } from "./judge.ts";
 import { refused } from "./refusals.ts";
+import { admitSource } from "./rename-source.ts";
 import { runInTree } from "./run.ts";
 
 type Creating = DataLakeExchange<"CreateFile"> | DataLakeExchange<"CreateDirectory">;
@@ -265,10 +265,11 @@ export async function withTarget(exchange: DataLakeExchange<"RenamePath">): Prom
 export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Promise<Answer> {
   const { source, conditions, sourceConditions, content, properties, resourceType, mode } = exchange.asked;
   if (source.filesystem !== filesystemOf(exchange)) return notImplemented("A rename to another filesystem");
-  if (source.query.size > 0) return notImplemented("A shared access signature for the source of a rename");
   if (properties !== undefined || Object.values(content).some((one) => one !== undefined)) {
     return notImplemented("Properties that a rename sets");
   }
+  const filesOnly = await admitSource(exchange);
+  if (!filesOnly.ok) return filesOnly;
   if (source.path === exchange.resource.path) return rejected("InvalidRenameSourcePath");
   const row = await rowOf(exchange);
   if (!row.ok) return row;
@@ -277,19 +278,22 @@ export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Prom
   const isNew = conditions.ifNoneMatch === "*";
   const { ifNoneMatch, ...rest } = conditions;
   const target = isNew ? rest : conditions;
-  if (!exchange.access.may("w")) return badHeader("x-ms-rename-source", "", "The caller may not write.");
+  // A caller who may only move (`m`) replaces nothing.
+  const replaces = !isNew && exchange.access.may("w");
   const found = await runInTree(exchange, tree, (context) => resolve(context, from));
   const mayBeLeased = found.ok && (await isLeased(exchange, row.value, found.value.at(-1)?.held));
   const moved = await runInTree(exchange, tree, (context) =>
     rename(context, from, to, {
-      replaces: !isNew,
+      replaces,
       meetsDirectory: mode === "legacy",
-      kind: resourceType,
+      kind: filesOnly.value ? "file" : resourceType,
       sourceConditions,
       mayBeLeased,
       targetConditions: isConditional(target) ? target : undefined,
     }),
   );
+  const mayNot = !moved.ok && ((moved.refusal === "exists" && !isNew) || (moved.refusal === "isDirectory" && filesOnly.value));
+  if (mayNot) return rejected("AuthorizationPermissionMismatch");
   if (!moved.ok) return refusedRename(exchange, tree, from, moved.refusal, refused(moved));
   const value = { name: exchange.objects.located({ ...locationOf(exchange), blob: moved.value.id }, row.value), withoutContent: true };
   const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());

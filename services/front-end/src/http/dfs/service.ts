@@ -33,7 +33,7 @@ import type { RecognizedOperation, RestService } from "../service.ts";
 import { setAccessControl } from "./access-control.ts";
 import { setAccessControlRecursively } from "./access-recursively.ts";
 import { appendData, flushData, setPathProperties } from "./data.ts";
-import type { DataLakeExchange, DataLakeHandler, OnPath } from "./exchange.ts";
+import { coversOnePath, type DataLakeExchange, type DataLakeHandler, type OnPath } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
 import { listFlatPaths } from "./flat/lists.ts";
 import { createFlatDirectory, createFlatFile, deleteFlatPath, getFlatProperties } from "./flat/paths.ts";
@@ -136,13 +136,14 @@ function recognize(blobs: RestService, method: string, target: Target, headers: 
   });
 }
 
-/** Where a rename leads is known before the caller is judged: it needs rights there. */
+/** Where a rename leads is known before the caller is judged: it needs rights there. A signature for one path is for no path in it. */
 async function admitAndServe(exchange: OnPath & { readonly asked: DataLakeRequest }): Promise<Answer> {
   if (!isHierarchical(exchange)) return serve(exchange);
   const { operation } = exchange.asked;
   const target = operation === "RenamePath" ? await withTarget(exchange as DataLakeExchange<"RenamePath">) : parsed(exchange);
   if (!target.ok) return target;
   const { asked, resource } = target.value;
+  if (resource !== exchange.resource && coversOnePath(exchange)) return rejected("AuthorizationPermissionMismatch");
   const admitted = await admit(target.value, isPathOperation(operation) ? toJudge(operation, asked, resource.path) : undefined);
   return admitted.ok ? serve(admitted.value) : admitted;
 }
