@@ -349,6 +349,13 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 25 * minutes,
     },
     {
+      title: "processes killed at any step of renames and removals of directories",
+      guards: "a rename or removal of a directory is done as a whole or not at all, twenty rounds",
+      all: true,
+      command: [...tests, "--minutes", "15", "tests/datalake/killed.slow.ts"],
+      timeoutMs: 15 * minutes,
+    },
+    {
       title: "Hadoop's ABFS driver and Spark on an account with directories",
       guards: "Data Lake Storage for Hadoop: its shell, the driver's own tests, Spark's rename committer",
       all: true,
