@@ -3,6 +3,7 @@ import type { Focus } from "../workloads/faults/fault-kinds.ts";
 import { codingFocuses } from "./focus-coding.ts";
 import { consensusFocuses } from "./focus-consensus.ts";
 import { geoFocuses } from "./focus-geo.ts";
+import { treeFocuses } from "./focus-trees.ts";
 
 const focuses = {
   /** Several lock services over etcd: the active one is paused, killed or cut from etcd until another one takes over, in every workload. */
@@ -68,6 +69,7 @@ const focuses = {
   ...codingFocuses,
   ...consensusFocuses,
   ...geoFocuses,
+  ...treeFocuses,
   /** One replica answers a seal, and its disk is lost. */
   "lone-answers": {
     weights: { "lone-answer": 20 },
@@ -173,17 +175,6 @@ const focuses = {
     },
   },
   /** Servers that lose the lock service only, or are paused, while clients reach them. */
-  /** Operations are late at partition servers, so that those of several clients meet half-way. */
-  "slow-operations": {
-    weights: { reshape: 4 },
-    others: 0.1,
-    failpoints: {
-      hotShare: 1,
-      hotChance: 0.15,
-      only: /^partition-server receive .*Execute$/,
-      weights: { kill: 0, power: 0, pause: 0, delay: 10, error: 0 },
-    },
-  },
   leases: {
     weights: { "cut-pair": 20, pause: 12, "bad-network": 4 },
     targets: /^partition-server-/,

@@ -36,8 +36,9 @@ export const treeRows: readonly FaultRow[] = [
       },
       {
         name: "treeAttemptsFresh",
-        unnoticed:
-          "a second copy has to arrive after others gave the operation up, and its sender, whose connection broke, to go on. Model tree.pml has the rule as FRESH",
+        workload: "trees",
+        focus: "late-operations",
+        why: "a beginning is sent again, and a directory is left that nobody can reach",
       },
     ],
     tests: [rulesTest, actorsTest],
