@@ -3,12 +3,13 @@
  * show, entities with every type of property, messages; empty and failed lists, and axe without a violation on each page of the view.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { TableClient } from "@azure/data-tables";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { QueueServiceClient } from "@azure/storage-queue";
 import type { BrowserContext, Locator, Page } from "playwright-core";
-import { ConsoleBench, hostileNames, skip, violationsIn } from "./browser.ts";
+import { ConsoleBench, controlsOf, hostileNames, skip, violationsIn } from "./browser.ts";
 
 const account = "devstoreaccount1";
 const onePixel = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
@@ -150,6 +151,66 @@ describe("data in the console", { skip }, () => {
     await page.getByLabel("Filter").fill("PartitionKey eq 'none'");
     await page.getByRole("button", { name: "Apply" }).click();
     await page.getByText("No entity is as the filter says").waitFor();
+  });
+
+  test("a table goes into a file and from it into another table, every type as it was; what is there is kept or replaced", async () => {
+    const { connectionString } = await bench.ask({ do: "status" });
+    const tableOf = (name: string) => TableClient.fromConnectionString(connectionString, name, { allowInsecureConnection: true });
+    const contentOf = async (table: TableClient): Promise<readonly unknown[]> => {
+      const all: unknown[] = [];
+      for await (const { etag: _, timestamp: __, ...entity } of table.listEntities({ disableTypeConversion: true })) all.push(entity);
+      return all;
+    };
+    const { button, confirm, dialog } = controlsOf(() => page);
+    const whole = await contentOf(tableOf("everything"));
+    const choose = async (name: string, buffer: Buffer, replace = false): Promise<void> => {
+      await button("Import").click();
+      await dialog().locator("input[type=file]").setInputFiles({ name, mimeType: "text/plain", buffer });
+      await dialog().getByLabel("Replace entities").setChecked(replace);
+    };
+    for (const format of ["csv", "jsonl"]) {
+      await show(account, "tables", "everything");
+      await button("Export").click();
+      await dialog().getByLabel("As").selectOption(format);
+      assert.deepEqual(await violationsIn(page), []);
+      const begun = page.waitForEvent("download");
+      await confirm("Download");
+      const download = await begun;
+      assert.equal(download.suggestedFilename(), `everything.${format}`);
+      const file = readFileSync(await download.path());
+      const copy = tableOf(`copied${format}`);
+      await copy.createTable();
+      await show(account, "tables", `copied${format}`);
+      await choose(`any.${format}`, file);
+      assert.deepEqual(await violationsIn(page), []);
+      await confirm("Import");
+      await page.getByText("3 entities written").waitFor();
+      await page.getByRole("cell", { name: "9007199254740993" }).waitFor();
+      assert.deepEqual(await contentOf(copy), whole);
+      await copy.updateEntity({ partitionKey: "types", rowKey: "all", Text: "changed", Added: 1 }, "Merge");
+      await choose(`any.${format}`, file);
+      await confirm("Import");
+      await page.getByText("0 entities written, 3 were there and stay").waitFor();
+      assert.equal((await copy.getEntity("types", "all")).Text, "changed");
+      await choose(`any.${format}`, file, true);
+      await confirm("Import");
+      await page.getByText("3 entities written").waitFor();
+      assert.deepEqual(await contentOf(copy), whole);
+    }
+    const lines = Array.from({ length: 1_200 }, (_, at) => `{"PartitionKey":"many","RowKey":"${at}"}`);
+    await choose("many.jsonl", Buffer.from([...lines, "{"].join("\n")));
+    await dialog().getByRole("button", { name: "Import", exact: true }).click();
+    await dialog().getByRole("alert").getByText("line 1201: no JSON").waitFor();
+    await dialog().getByRole("alert").getByText("1,000 entities written before").waitFor();
+    await page.keyboard.press("Escape");
+    await choose("wrong.jsonl", Buffer.from('{"PartitionKey":"a/b","RowKey":"1"}'));
+    await dialog().getByRole("button", { name: "Import", exact: true }).click();
+    await dialog().getByRole("alert").getByText("lines 1 to 1: ").waitFor();
+    await page.keyboard.press("Escape");
+    await choose("picture.csv", onePixel);
+    await dialog().getByRole("button", { name: "Import", exact: true }).click();
+    await dialog().getByRole("alert").getByText("no text in UTF-8").waitFor();
+    await page.keyboard.press("Escape");
   });
 
   test("messages at the front of a queue are shown and stay untaken", async () => {

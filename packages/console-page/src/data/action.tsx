@@ -12,6 +12,8 @@ interface ActionProps {
   readonly run: () => Promise<unknown>;
   /** Called before the dialog opens: the fields begin anew. */
   readonly onOpen?: () => void;
+  /** Called when the dialog has closed, also while `run` goes on. */
+  readonly onClose?: () => void;
   /** Name of the button for screen readers, where many buttons have one label. */
   readonly name?: string;
   readonly children?: ComponentChildren;
@@ -19,11 +21,15 @@ interface ActionProps {
   readonly isFinal?: boolean;
 }
 
-export function Action({ label, title, submit, run, onOpen, name, children, isFinal = false }: ActionProps): JSX.Element {
+export function Action({ label, title, submit, run, onOpen, onClose, name, children, isFinal = false }: ActionProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const open = (): void => {
     onOpen?.();
     setOpen(true);
+  };
+  const close = (): void => {
+    onClose?.();
+    setOpen(false);
   };
   return (
     <>
@@ -31,7 +37,7 @@ export function Action({ label, title, submit, run, onOpen, name, children, isFi
         {label}
       </button>
       {isOpen ? (
-        <Dialog title={title} submit={submit} run={run} isFinal={isFinal} onClose={() => setOpen(false)}>
+        <Dialog title={title} submit={submit} run={run} isFinal={isFinal} onClose={close}>
           {children}
         </Dialog>
       ) : null}

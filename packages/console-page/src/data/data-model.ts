@@ -143,6 +143,8 @@ export interface DataSource {
   download(path: BlobPath | (BlobPath & Pick<BlobPast, "kind" | "id">)): Promise<void>;
   tables(account: string, after: string): Promise<Page<{ readonly name: string }>>;
   entities(account: string, table: string, filter: string, after: string): Promise<Page<EntityRow>>;
+  /** Lets the browser save the entities that a filter leaves, all of them if it is empty. */
+  exportTable(account: string, table: string, filter: string, format: "csv" | "jsonl"): Promise<void>;
   queues(account: string, after: string): Promise<Page<QueueRow>>;
   messages(account: string, queue: string): Promise<Page<MessageRow>>;
   /** Changes something. Returns what the service told, by name. */
@@ -161,6 +163,7 @@ export type Change =
   | "commit-blob"
   | "put-entity"
   | "delete-entity"
+  | "import-entities"
   | "put-message"
   | "take-message"
   | "clear-queue"

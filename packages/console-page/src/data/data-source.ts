@@ -10,8 +10,8 @@ async function preview(path: BlobPath): Promise<Preview> {
 }
 
 /** The browser itself takes the bytes, of any number, by an address that works once: the key of the session stays out of its history. */
-async function download(path: Parameters<DataSource["download"]>[0]): Promise<void> {
-  const answer = await answerOf("/api/ticket", {}, { method: "POST", body: new URLSearchParams({ ...path }).toString() });
+async function download(what: Readonly<Record<string, string>>): Promise<void> {
+  const answer = await answerOf("/api/ticket", {}, { method: "POST", body: new URLSearchParams(what).toString() });
   const { ticket } = (await answer.json()) as { readonly ticket: string };
   const link = document.createElement("a");
   link.href = `/api/download?ticket=${ticket}`;
@@ -40,9 +40,14 @@ export const dataSource: DataSource = {
   usage: async (account, container, after) =>
     (await (await answerOf("/api/usage", { account, container, after }, shownOnly())).json()) as UsagePage,
   preview,
-  download,
+  download: (path) => download({ ...path }),
   tables: (account, after) => page("/api/tables", { account, after }),
   entities: (account, table, filter, after) => page("/api/entities", { account, table, filter, after }),
+  async exportTable(account, table, filter, format) {
+    // Tells here why the filter is wrong: the browser says nothing of a download that fails.
+    await page("/api/entities", { account, table, filter, after: "" });
+    await download({ account, table, filter, format });
+  },
   queues: (account, after) => page("/api/queues", { account, after }),
   messages: (account, queue) => page("/api/messages", { account, queue }),
   change: async (what, fields) => (await (await answerOf(`/api/${what}`, {}, changing(fields))).json()) as Record<string, unknown>,

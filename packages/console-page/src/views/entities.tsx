@@ -6,6 +6,7 @@ import type { AccountPlace, EntityRow } from "../data/data-model.ts";
 import { ListState, usePages } from "../pages.tsx";
 import { type Column, VirtualTable } from "../virtual-table.tsx";
 import { EntityAction } from "./entity-action.tsx";
+import { EntityFiles } from "./entity-files.tsx";
 import { Share } from "./share.tsx";
 
 /** Names of properties that a row shows as columns; further ones are in its last column. */
@@ -59,6 +60,7 @@ export function Entities({ source, account, table }: AccountPlace & { readonly t
       </form>
       <div class="buttons">
         <EntityAction place={place} onDone={pages.reload} />
+        <EntityFiles {...place} filter={filter} onDone={pages.reload} />
         <Share source={source} kind="table" fields={{ account, table }} />
       </div>
       <ListState

@@ -5,7 +5,7 @@ import { world } from "./testing/changes-world.ts";
 
 const fields = {
   ...{ account: "acme", container: "c", table: "t", queue: "q", name: "n", etag: "e", pairs: [], partitionKey: "p", rowKey: "" },
-  ...{ properties: [], text: "content", upload: "0".repeat(32), digests: ["0".repeat(24)], permissions: "r", hours: 1 },
+  ...{ properties: [], entities: [], text: "content", upload: "0".repeat(32), digests: ["0".repeat(24)], permissions: "r", hours: 1 },
   ...{ kind: "version", id: "v1" },
 };
 /** A signature is for one thing. */
@@ -88,6 +88,9 @@ test("changes: fields that are missing, twice or not of their type are refused b
       /"n" is there twice/,
     ],
     ["put-entity", { partitionKey: undefined }, /no partitionKey/],
+    ["import-entities", { entities: Array(501).fill({}) }, /501 entities are too many/],
+    ["import-entities", { entities: [null] }, /no list properties/],
+    ["import-entities", { entities: [{ ...property("n", "Int32", "x"), partitionKey: "p", rowKey: "r" }] }, /an Int32 is/],
     ["commit-blob", { upload: "../x" }, /32 hexadecimal digits/],
     ["commit-blob", { digests: Array(50_001).fill("0".repeat(24)) }, /digests is a list/],
     ["commit-blob", { digests: null }, /digests is a list/],

@@ -10,7 +10,8 @@ import type { BlobClient } from "@azure/storage-blob";
 import type { QueueClient } from "@azure/storage-queue";
 import { deletePast, makeSnapshot, restoreBlob } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
-import { FieldError, type Fields, listIn, textIn, wordIn } from "./fields.ts";
+import { deleteEntity, importEntities, putEntity } from "./entities/entity-changes.ts";
+import { FieldError, type Fields, listIn, shown, textIn, wordIn } from "./fields.ts";
 import { createContainer, createQueue, createTable, deleteContainer, deleteQueue, deleteTable } from "./make-remove.ts";
 import { makeSas } from "./sas.ts";
 import { commitBlob } from "./uploads.ts";
@@ -27,6 +28,7 @@ export const changes: Readonly<Record<string, Change>> = {
   "/api/commit-blob": commitBlob,
   "/api/put-entity": putEntity,
   "/api/delete-entity": deleteEntity,
+  "/api/import-entities": importEntities,
   "/api/put-message": putMessage,
   "/api/take-message": takeMessage,
   "/api/clear-queue": clearQueue,
@@ -102,9 +104,6 @@ function recordIn(fields: Fields, isSame: (name: string) => string): Record<stri
   return record;
 }
 
-/** A text in the words of an error, at most 100 characters of it. */
-const shown = (text: string): string => JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
-
 const blobIn = (clients: DataClients, fields: Fields): Promise<BlobClient> =>
   clients.blob(wordIn(fields, "account"), wordIn(fields, "container"), wordIn(fields, "name"));
 
@@ -139,67 +138,6 @@ async function setTags(clients: DataClients, fields: Fields, abortSignal: AbortS
     recordIn(fields, (name) => name),
     { abortSignal },
   );
-  return {};
-}
-
-const tableIn = (clients: DataClients, fields: Fields) => clients.table(wordIn(fields, "account"), wordIn(fields, "table"));
-
-/** The service takes no more. */
-const propertiesMax = 252;
-/** Names that the SDK takes for something else than a property of the person's, or drops without a word. */
-const namesOfSdk = ["partitionkey", "rowkey", "timestamp", "etag", "__proto__", ""];
-
-/** Without an ETag the entity is new. `removed`: the person took a property out, so that the others take the place of all. */
-async function putEntity(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
-  const table = await tableIn(clients, fields);
-  const properties = listIn(fields, "properties", ["name", "type", "value"], propertiesMax);
-  const known = new Set<string>();
-  for (const { name } of properties) {
-    // "a@odata.type" would be the type of "a".
-    if (namesOfSdk.includes(name.toLowerCase()) || name.startsWith("odata.") || name.includes("@"))
-      throw new FieldError(`a property can't be named ${shown(name)}: choose another name`);
-    if (known.has(name)) throw new FieldError(`${shown(name)} is there twice: take one out`);
-    known.add(name);
-  }
-  const entity = {
-    ...Object.fromEntries(properties.map(({ name, type, value }) => [name, typedFor(name, type, value)])),
-    partitionKey: textIn(fields, "partitionKey"),
-    rowKey: textIn(fields, "rowKey"),
-  };
-  const { etag, removed } = fields;
-  if (etag === undefined) await table.createEntity(entity, { abortSignal });
-  else await table.updateEntity(entity, removed === true ? "Replace" : "Merge", { abortSignal, etag: wordIn(fields, "etag") });
-  return {};
-}
-
-const passedOn = ["String", "Int64", "DateTime", "Guid", "Binary"];
-
-/** Value as the SDK sends it with its type. Throws if the text is none of the type. The service looks at what is passed on as text. */
-function typedFor(name: string, type: string, value: string): unknown {
-  const wrong = (expected: string): Error => new FieldError(`${shown(name)} is ${shown(value)}: ${expected}`);
-  if (type === "Boolean") {
-    if (value !== "true" && value !== "false") throw wrong("a Boolean is true or false");
-    return { type, value: value === "true" };
-  }
-  if (type === "Int32") {
-    const number = Number(value);
-    if (!/^-?\d+$/.test(value) || (number | 0) !== number) throw wrong("an Int32 is a whole number, -2147483648 to 2147483647");
-    return { type, value: number };
-  }
-  if (type === "Int64" && !/^-?\d{1,19}$/.test(value)) throw wrong("an Int64 is a whole number of up to 19 digits");
-  if (type === "Double") {
-    if (["NaN", "Infinity", "-Infinity"].includes(value)) return { type, value };
-    const number = Number(value);
-    if (value.trim() === "" || !Number.isFinite(number)) throw wrong("a Double is a number, NaN, Infinity or -Infinity");
-    return { type, value: number };
-  }
-  if (!passedOn.includes(type)) throw new FieldError(`${shown(name)} has the type ${shown(type)}, which the service does not know`);
-  return { type, value };
-}
-
-async function deleteEntity(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
-  const table = await tableIn(clients, fields);
-  await table.deleteEntity(textIn(fields, "partitionKey"), textIn(fields, "rowKey"), { abortSignal, etag: wordIn(fields, "etag") });
   return {};
 }
 

@@ -1,5 +1,5 @@
 /**
- * Content of blobs for the console: a preview inside the page, and downloads.
+ * Content of blobs for the console: a preview inside the page, and downloads; those of tables, too.
  *
  * Invariants:
  * - The type of a preview is found in the bytes, never taken from what a client once said: HTML and SVG are text.
@@ -10,6 +10,7 @@ import { securityHeaders } from "../guard.ts";
 import { pastOf } from "./blob-history.ts";
 import type { DataClients } from "./clients.ts";
 import { blobIn, fieldIn } from "./data-lists.ts";
+import { exportFormats, exportTable } from "./entities/export-table.ts";
 
 const textBytesMax = 64 * 1_024;
 const imageBytesMax = 4 * 1_024 * 1_024;
@@ -28,23 +29,29 @@ export async function preview(clients: DataClients, query: URLSearchParams, abor
   return { status: 200, headers: { ...securityHeaders, "Content-Type": "application/json" }, body: Buffer.from(JSON.stringify(told)) };
 }
 
-/** Answers with all bytes of a blob, or of one of its versions and snapshots, as a file to keep. */
+/** Answers with all bytes of a blob, of one of its versions and snapshots, or of a table's entities, as a file to keep. */
 export async function download(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<HttpResponse> {
+  const format = exportFormats.find((each) => each === query.get("format"));
+  if (format !== undefined) {
+    const body = await exportTable(clients, query, format, abortSignal);
+    return { status: 200, headers: fileHeaders(`${fieldIn(query, "table")}.${format}`), body };
+  }
   const client = pastOf(await blobIn(clients, query), Object.fromEntries(query));
   const { readableStreamBody, contentLength } = await client.download(0, undefined, { abortSignal });
   const name = fieldIn(query, "name").split("/").at(-1)?.toWellFormed() || "blob";
   return {
     status: 200,
-    headers: {
-      ...securityHeaders,
-      "Content-Security-Policy": "default-src 'none'; sandbox",
-      "Content-Type": "application/octet-stream",
-      "Content-Disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name).replaceAll(/['()*]/g, escaped)}`,
-      "Content-Length": String(contentLength ?? 0),
-    },
+    headers: { ...fileHeaders(name), "Content-Length": String(contentLength ?? 0) },
     body: (readableStreamBody ?? []) as AsyncIterable<Uint8Array>,
   };
 }
+
+const fileHeaders = (name: string): Readonly<Record<string, string>> => ({
+  ...securityHeaders,
+  "Content-Security-Policy": "default-src 'none'; sandbox",
+  "Content-Type": "application/octet-stream",
+  "Content-Disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name).replaceAll(/['()*]/g, escaped)}`,
+});
 
 const escaped = (each: string): string => `%${each.charCodeAt(0).toString(16).toUpperCase()}`;
 

@@ -209,7 +209,8 @@ async function tables(clients: DataClients, query: URLSearchParams, abortSignal:
   return { items, next: nextOf(value.continuationToken) };
 }
 
-async function entities(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<EntityRow>> {
+/** A page of entities, with their types. */
+export async function entities(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<EntityRow>> {
   const table = await clients.table(fieldIn(query, "account"), fieldIn(query, "table"));
   const filter = query.get("filter") ?? "";
   const options = { abortSignal, disableTypeConversion: true, ...(filter === "" ? {} : { queryOptions: { filter } }) };

@@ -39,13 +39,17 @@ export function wholeIn(fields: Fields, name: string, min: number, max: number):
   throw new FieldError(`${name} is a whole number, ${min} to ${max}`);
 }
 
-/** Returns a list of objects that have these fields, each a text. Throws if the list is longer than `max`. */
-export function listIn<K extends string>(fields: Fields, name: string, keys: readonly K[], max: number): readonly Record<K, string>[] {
+/** Returns a list of objects. Throws if the list is longer than `max`. */
+export function objectsIn(fields: Fields, name: string, max: number): readonly Fields[] {
   const value = fields[name];
   if (!Array.isArray(value)) throw new FieldError(`the request has no list ${name}: load the page again`);
   if (value.length > max) throw new FieldError(`${value.length} ${name} are too many: the service takes ${max} at most`);
-  return value.map((each: unknown) => {
-    const item = isObject(each) ? each : {};
-    return Object.fromEntries(keys.map((key) => [key, textIn(item, key)])) as Record<K, string>;
-  });
+  return value.map((each: unknown) => (isObject(each) ? each : {}));
 }
+
+/** Returns a list of objects that have these fields, each a text. Throws if the list is longer than `max`. */
+export const listIn = <K extends string>(fields: Fields, name: string, keys: readonly K[], max: number): readonly Record<K, string>[] =>
+  objectsIn(fields, name, max).map((item) => Object.fromEntries(keys.map((key) => [key, textIn(item, key)])) as Record<K, string>);
+
+/** A text in the words of an error, at most 100 characters of it. */
+export const shown = (text: string): string => JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);

@@ -36,6 +36,7 @@ export function world(fail?: Error, isThere = false) {
   const table = {
     createEntity: call("createEntity"),
     updateEntity: call("updateEntity"),
+    upsertEntity: call("upsertEntity"),
     deleteEntity: call("deleteEntity"),
     createTable: async (options: { readonly onResponse: (answer: { readonly status: number }) => void }): Promise<object> => {
       options.onResponse({ status: isThere ? 409 : 201 });
