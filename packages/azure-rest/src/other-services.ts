@@ -1,9 +1,9 @@
 /**
- * Operations of the two services that Stamp does not have, Data Lake Storage and Azure Files, as their REST references list them. Their
- * clients reach Stamp at a host of those services (`acct.dfs.…`, `acct.file.…`) or, with an endpoint of the Blob service, at its port.
+ * Operations of Data Lake Storage and Azure Files, as their REST references list them, at the port of the Blob service, which serves neither.
+ * Clients that meant another port name a host of those services there (`acct.dfs.…`, `acct.file.…`), or have an endpoint of the Blob service.
  * Either way the answer is 501 with the operation's name; otherwise `DELETE path?recursive=true` would delete a blob. Operations on access
  * control lists are the exception: the service refuses them on an account without a hierarchical namespace, and clients tell by that answer
- * that an account is flat (decision 0575).
+ * that an account is flat (docs/api/outcomes.md).
  *
  * At the Blob service's own host a request counts as another service's only if something in it says so (`serviceTold`): reading a file of
  * a share and reading a blob are the same request.

@@ -42,7 +42,7 @@ const changedBytesMax = 1024 * 1024;
 
 const gone = (permanent: boolean, more = false): Decision["result"] => ({ case: "deleted", value: { permanent, more } });
 
-/** Returns the request without `If-None-Match: *`: the service deletes a blob that is there all the same (decision 0575). */
+/** Returns the request without `If-None-Match: *`: the service deletes a blob that is there all the same (docs/api/outcomes.md). */
 const conditioned = (value: OperationValue<"deleteBlob">): OperationValue<"deleteBlob"> =>
   value.conditions.ifNoneMatch?.trim() === "*" ? { ...value, conditions: { ...value.conditions, ifNoneMatch: undefined } } : value;
 
