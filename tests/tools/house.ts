@@ -2,7 +2,7 @@
  * Prints statistics of the source text at some commits: `node tests/tools/house.ts COMMIT …`. Each commit is
  * unpacked into a temporary folder and counted by today's rules (`tests/tidy`, and the linter's bound of lines for a function).
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { judgedComments } from "../tidy/comments.ts";
@@ -25,7 +25,7 @@ async function statistics(commit: string): Promise<Readonly<Record<string, numbe
   const folder = mkdtempSync(join(tmpdir(), "stamp-house-"));
   try {
     const packed = join(folder, "commit.tar");
-    const tree = await run("git", ["archive", "-o", packed, commit, "packages", "services"]);
+    const tree = await run("git", ["archive", "-o", packed, commit, "packages", "services", "docs", ":(glob)*.md"]);
     if (tree.code !== 0) throw new Error(tree.output);
     await run("tar", ["-xf", packed, "-C", folder]);
     rmSync(packed);
@@ -35,6 +35,7 @@ async function statistics(commit: string): Promise<Readonly<Record<string, numbe
     const lines = ({ text }: { readonly text: string }): number => text.split("\n").length - 1;
     const comments = judgedComments(folder);
     const paths = shipped.map(({ path }) => path);
+    const documents = globSync(["*.md", "{docs,packages,services}/**/*.md"], { cwd: folder });
     const linted = await run("biome", ["lint", "--max-diagnostics=none", "--colors=off", "packages", "services"], { cwd: folder });
     const long = [...linted.output.matchAll(/^(\S+\.ts):\d+:\d+ .*noExcessiveLinesPerFunction/gm)].filter(([, path = ""]) =>
       paths.includes(path),
@@ -49,6 +50,8 @@ async function statistics(commit: string): Promise<Readonly<Record<string, numbe
       [`shipped functions over ${functionLinesMax} lines`]: long.length,
       "import cycles over values": cyclesBetween(shipped, false).length,
       "import cycles over types": cyclesBetween(shipped, true).length,
+      "documents (*.md of the root, docs, packages and services)": documents.length,
+      "their bytes": documents.reduce((sum, path) => sum + statSync(join(folder, path)).size, 0),
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
