@@ -112,6 +112,8 @@ export type RuleName =
   | "extentsComeBack"
   | "deletedStaysDeleted"
   | "oneHistoryComesBack"
+  | "newStreamsComeBack"
+  | "rangesHaveOrigins"
   | "attemptFragmentsStay"
   | "newerFragmentsStay"
   | "copiesReadBeforeTold"

@@ -18,7 +18,7 @@ export {
 export { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures } from "./balance.ts";
 export { HeldRanges } from "./held-ranges.ts";
 export { decodeMapRow, encodeMapRow, mapKey, partitionMapSchema } from "./map-row.ts";
-export { firstRangeOf, holdsKey, type Range, rangeEnd, streamsOf } from "./range.ts";
+export { firstRangeOf, holdsKey, type Origin, type Range, rangeEnd, streamsOf } from "./range.ts";
 export { checkCover, RangeMap } from "./range-map.ts";
 export { childRanges, isUnchanged, mergeRecords, parentsOf, splitRecord, withoutReshape } from "./reshape.ts";
 export { type LoadCommand, ServerRules } from "./server-rules.ts";

@@ -4,7 +4,7 @@
  */
 import { emptyBytes, type Failed, fromHex, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { decodeKey, decodeRow, encodeKey, encodeRow, isObjectTable, type Property, type PropertyType } from "@stamp/objects";
-import type { ChildRange, Range, Reshape } from "./range.ts";
+import type { ChildRange, Origin, Range, Reshape } from "./range.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 
@@ -23,6 +23,7 @@ export const partitionMapSchema: {
   readonly loaded: Property<"bool">;
   readonly reshape: Property<"string">;
   readonly hasStreams: Property<"bool">;
+  readonly origins: Property<"string">;
 } = {
   rangeId: property(1, "string"),
   high: property(2, "binary"),
@@ -38,6 +39,7 @@ export const partitionMapSchema: {
   loaded: property(12, "bool"),
   reshape: property(13, "string"),
   hasStreams: property(14, "bool"),
+  origins: property(15, "string"),
 };
 
 export const mapKey = (range: Pick<Range, "table" | "low">): Uint8Array => encodeKey([[range.table], [range.low], []]);
@@ -58,6 +60,7 @@ export const encodeMapRow = (range: Range): Uint8Array =>
     loaded: range.loaded,
     reshape: range.reshape && encodeReshape(range.reshape),
     hasStreams: range.hasStreams,
+    origins: range.origins && JSON.stringify(range.origins),
   });
 
 const encodeReshape = (reshape: Reshape): string =>
@@ -87,6 +90,17 @@ function decodeReshape(text: string): Reshape | undefined {
   };
 }
 
+/** Decodes the ranges that a range came from; undefined: they can't be read. */
+function decodeOrigins(text: string): readonly Origin[] | undefined {
+  try {
+    const origins = JSON.parse(text) as readonly Partial<Origin>[];
+    const isOne = ({ left, rangeId }: Partial<Origin>) => typeof rangeId === "string" && ["all", "state", "data"].includes(left ?? "");
+    return Array.isArray(origins) && origins.every(isOne) ? (origins as readonly Origin[]) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 const damaged = (what: string): Failed => refused("dataLoss", "damaged", `partition map row: ${what}`);
 
 /** Decodes a row of the map. The result owns its bytes. */
@@ -102,6 +116,8 @@ export function decodeMapRow(key: Uint8Array, value: Uint8Array): Outcome<Range>
   const row = decoded.value;
   const reshape = row.reshape === undefined ? undefined : decodeReshape(row.reshape);
   if (row.reshape !== undefined && reshape === undefined) return damaged("a split or merge that can't be read");
+  const origins = row.origins === undefined ? undefined : decodeOrigins(row.origins);
+  if (row.origins !== undefined && origins === undefined) return damaged("ranges that it came from, which can't be read");
   if (row.rangeId === undefined || row.rangeVersion === undefined || row.ownerEpoch === undefined) return damaged("incomplete");
   return ok({
     rangeId: row.rangeId,
@@ -122,5 +138,6 @@ export function decodeMapRow(key: Uint8Array, value: Uint8Array): Outcome<Range>
     loaded: row.loaded ?? false,
     hasStreams: row.hasStreams ?? false,
     ...(reshape ? { reshape } : {}),
+    ...(origins ? { origins } : {}),
   });
 }

@@ -21,6 +21,13 @@ export type Reshape =
   /** Merge: both parents' rows hold this record; `parents` in the order of keys. */
   | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [ChildRange] };
 
+/** A range that a split or merge replaced, with what the streams of its descendant begin with. */
+export interface Origin {
+  readonly rangeId: string;
+  /** `all`: metadata, log, rows and blob data. `state`: all but the log. `data`: rows and blob data. */
+  readonly left: "all" | "state" | "data";
+}
+
 export interface Range {
   readonly rangeId: string;
   readonly table: ObjectTable;
@@ -44,7 +51,14 @@ export interface Range {
   readonly hasStreams: boolean;
   /** Recorded split or merge of the range that is not over. */
   readonly reshape?: Reshape;
+  /**
+   * Ranges that it came from, oldest first, the last `originsMax`; absent: none. Their streams are gone, unless the metadata were restored from a
+   * copy that is older than the split or merge: then its own streams have to be made of theirs.
+   */
+  readonly origins?: readonly Origin[];
 }
+
+export const originsMax = 24;
 
 export const holdsKey = (range: Pick<Range, "low" | "high">, key: Uint8Array): boolean =>
   compareBytes(range.low, key) <= 0 && (range.high.length === 0 || compareBytes(key, range.high) < 0);

@@ -4,7 +4,7 @@ import { compareBytes, toHex, unwrap } from "@stamp/base";
 import { encodeKey } from "@stamp/objects";
 import fc from "fast-check";
 import { decodeMapRow, encodeMapRow, mapKey } from "./map-row.ts";
-import { firstRangeOf, overlap, type Range } from "./range.ts";
+import { firstRangeOf, originsMax, overlap, type Range } from "./range.ts";
 import { checkCover, RangeMap } from "./range-map.ts";
 import { childRanges, mergeRecords, parentsOf, splitRecord, withoutReshape } from "./reshape.ts";
 
@@ -54,6 +54,26 @@ test("reshape: after any splits and merges the ranges cover every key, ids and v
       }
     }),
   );
+});
+
+test("reshape: a child names the ranges that it came from, and what its streams begin with of each; of merged ones no log", () => {
+  const split = (range: Range, at: number, epochs: readonly [number, number]) =>
+    childRanges([unwrap(splitRecord(range, Uint8Array.of(at), epochs))], true) as [Range, Range];
+  const merge = (left: Range, right: Range, epoch: number) => childRanges(unwrap(mergeRecords(left, right, epoch)), true)[0] as Range;
+  const [left, right] = split(served(firstRangeOf("Blob")), 5, [2, 3]);
+  const [first] = split(left, 2, [4, 5]);
+  const said = ({ origins = [] }: Range) => origins.map(({ left: what, rangeId }) => `${rangeId} ${what}`).join(", ");
+  assert.equal(said(first), "blob-1 all, blob-e2 all");
+  const merged = merge(left, right, 6);
+  assert.equal(said(merged), "blob-1 state, blob-e2 state, blob-e3 data");
+  const [again, neighbour] = split(merged, 3, [7, 8]);
+  assert.equal(said(again), "blob-1 state, blob-e2 state, blob-e3 data, blob-e6 all");
+  assert.equal(said(merge(again, neighbour, 9)), "blob-1 state, blob-e2 state, blob-e3 data, blob-e6 state, blob-e7 state, blob-e8 data");
+  let deep = neighbour;
+  for (let epoch = 10; epoch < 100; epoch += 2) [, deep] = split(deep, epoch, [epoch, epoch + 1]);
+  assert.equal(deep.origins?.length, originsMax);
+  assert.equal(deep.origins?.at(-1)?.rangeId, "blob-e97");
+  assert.deepEqual(unwrap(decodeMapRow(mapKey(deep), encodeMapRow(deep))), deep);
 });
 
 test("reshape: a split outside the range or at its first key, and a merge of what is no pair or on two servers, are refused", () => {

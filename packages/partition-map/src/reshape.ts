@@ -12,8 +12,8 @@
 
 import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { partitionStart } from "@stamp/objects";
-import type { ChildRange, Reshape } from "./range.ts";
-import { holdsKey, type Range, streamsOf } from "./range.ts";
+import type { ChildRange, Origin, Reshape } from "./range.ts";
+import { holdsKey, originsMax, type Range, streamsOf } from "./range.ts";
 
 /** Returns a child of a split or merge. Its id names its first owner epoch, which no other range has. */
 export const childOf = (table: Range["table"], ownerEpoch: number): ChildRange => ({
@@ -60,6 +60,7 @@ export function childRanges(parents: readonly Range[], loaded: boolean): readonl
   const { reshape, table, server, serverAddress, leaseEpoch } = first;
   if (reshape === undefined) return [];
   const rangeVersion = Math.max(...parents.map((parent) => parent.rangeVersion)) + 1;
+  const origins = originsOf(parents);
   const bounds = reshape.kind === "split" ? [first.low, reshape.at, last.high] : [first.low, last.high];
   return reshape.children.map(({ rangeId, ownerEpoch }, i) => ({
     rangeId,
@@ -74,7 +75,21 @@ export function childRanges(parents: readonly Range[], loaded: boolean): readonl
     leaseEpoch,
     loaded,
     hasStreams: true,
+    origins,
   }));
+}
+
+/** Returns the origins of the children: the log of a split goes on, that of a merge begins empty, and only the first parent's metadata stream goes on. */
+function originsOf([first, second]: readonly Range[]): readonly Origin[] {
+  const found = new Map<string, Origin>();
+  const add = (range: Range | undefined, left: (of: Origin["left"]) => Origin["left"]): void => {
+    if (range === undefined) return;
+    for (const origin of [...(range.origins ?? []), { rangeId: range.rangeId, left: "all" } as const])
+      if (!found.has(origin.rangeId)) found.set(origin.rangeId, { ...origin, left: left(origin.left) });
+  };
+  add(first, (of) => (second === undefined || of === "data" ? of : "state"));
+  add(second, () => "data");
+  return [...found.values()].slice(-originsMax);
 }
 
 /** Returns the range after a split or merge that came to nothing. */

@@ -1,17 +1,16 @@
 /**
  * A stream taken over under an owner epoch: the only one who appends to it, until a higher epoch takes it over. The machine is
- * `append-window.ts`; this shell sends and waits, and `next-extent.ts` asks the stream manager.
+ * `append-window.ts`; this shell sends, waits and asks the stream manager.
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, WakeUp } from "@stamp/base";
+import { type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome, WakeUp } from "@stamp/base";
 import { causedBy, jittered, sleep, type Timer, within } from "@stamp/ports";
-import { ExtentNode, fromWire, toWire } from "@stamp/wire";
+import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendBlocks } from "./append-blocks.ts";
 import { hopelessRefusals, isNotTaken, lateOutcome, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd } from "./append-window.ts";
-import { changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
-import { NextExtent, type Successor } from "./next-extent.ts";
+import { changeBackoffMaxMs, changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
 import { OwnedExtents } from "./owned-extents.ts";
 import type { OwnedStreamParts } from "./owned-stream-parts.ts";
 import { type Location, locationFromWire } from "./place.ts";
@@ -26,6 +25,7 @@ interface Item {
   timer: Timer | undefined;
 }
 
+const changeBackoffStartMs = 10;
 const overloadedPauseMs = 15;
 /** Part of the deadline after which a failed append was late: the primary gives up a little before the owner does. */
 const latePart = 3 / 4;
@@ -41,10 +41,13 @@ export class OwnedStream {
   readonly #manager: ManagerCalls;
   readonly #window: AppendWindow<Item>;
   readonly #stop = new AbortController();
+  /** Number of the stream's last extent when it was opened; 0: the list was empty. */
+  readonly #lastAtOpen: number;
   readonly #extents: OwnedExtents;
-  readonly #next: NextExtent;
   /** Addresses of the replicas of the open extent; the first is the primary. */
   #addresses: readonly string[] = [];
+  /** Nodes that the last extent failed on. */
+  #avoid: readonly string[] = [];
   #onFenced: (why: string) => void = () => {};
   readonly #idle = new WakeUp();
   readonly #quiet = new WakeUp();
@@ -53,6 +56,8 @@ export class OwnedStream {
   /** End of a stream that was closed or cut. */
   #endsAt: WindowEnd | undefined;
   readonly #opened = new WakeUp();
+  /** Number of extents in a row that failed before they acknowledged anything. */
+  #emptyExtents = 0;
   /** Time at which the primary first refused for want of room, with nothing acknowledged since. */
   #overloadedSinceMs: number | undefined;
 
@@ -62,26 +67,17 @@ export class OwnedStream {
     this.ownerEpoch = ownerEpoch;
     this.#parts = parts;
     this.#manager = new ManagerCalls(parts.world, parts.manager, name, ownerEpoch);
-    const common = {
+    this.#extents = new OwnedExtents({
       world: parts.world,
       manager: this.#manager,
       stream: name,
+      atOpen: extents,
       signal: this.#stop.signal,
       ended: () => this.#window.ended !== undefined,
-      fence: (failure: Failure) => this.#fence(failure),
-    };
-    this.#extents = new OwnedExtents({ ...common, atOpen: extents });
-    const lastAtOpen = extents.at(-1)?.extentId ?? 0;
-    this.#next = new NextExtent({
-      ...common,
-      lastAtOpen,
-      appendTimeoutMs: parts.limits.appendTimeoutMs,
-      committedBytes: () => this.#window.committedBytes,
-      entered: (successor) => this.#enter(successor),
-      withoutRoom: (notDone, inDoubt) => this.#refuseWithoutRoom(notDone, inDoubt),
-      onExtentChange: parts.onExtentChange,
+      fence: (failure) => this.#fence(failure),
     });
-    this.#window = new AppendWindow(parts.limits, lastAtOpen, open?.extentId);
+    this.#lastAtOpen = extents.at(-1)?.extentId ?? 0;
+    this.#window = new AppendWindow(parts.limits, this.#lastAtOpen, open?.extentId);
     if (open !== undefined) this.#list(open);
     this.whenFenced = new Promise((resolve) => {
       this.#onFenced = resolve;
@@ -182,17 +178,18 @@ export class OwnedStream {
     return undefined;
   }
 
+  /** Reason why the next extent was not given, while it is waited for. */
+  #noExtent: Failure | undefined;
+
   /**
    * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until there is an extent, the stream refuses
    * with this at once what does not wait for room, and takes back what certainly did not happen. The stream goes on asking.
    */
-  get noRoom(): Failed | undefined {
-    return this.#next.noRoom;
-  }
+  noRoom: Failed | undefined;
 
   #late(item: Item): void {
     const isCertain = this.#window.withdraw(item);
-    item.resolve(lateOutcome(this.name, isCertain, this.#next.refusal));
+    item.resolve(lateOutcome(this.name, isCertain, this.#noExtent));
     if (isCertain) this.#checkIdle();
   }
 
@@ -203,7 +200,7 @@ export class OwnedStream {
           this.#send(effect.append, effect.extentId, effect.offsetBytes);
           break;
         case "change":
-          void this.#next.after(effect.extentId, effect.complete);
+          void this.#change(effect.extentId, effect.complete);
           break;
         case "ahead":
           // A hint: without it the successor is made when it is needed.
@@ -245,7 +242,7 @@ export class OwnedStream {
       else if (answer.failure.reason === "overloaded" || tookPart >= latePart) this.#window.paced(1, append.extentBytes);
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
         append.item.blocks.answered();
-        this.#next.acknowledged();
+        this.#emptyExtents = 0;
         this.#overloadedSinceMs = undefined;
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));
         return;
@@ -264,7 +261,7 @@ export class OwnedStream {
       if (!answer.ok && this.#waitsForPrimary(answer.failure)) {
         return this.#act(this.#window.refused(extentId, append.item, answer.failure.reason as "overloaded" | "offsetGap"));
       }
-      this.#next.failed();
+      this.#emptyExtents = this.#window.committedBytes > 0 ? 0 : this.#emptyExtents + 1;
       if (answer.ok) {
         world.logger.error("an append landed where it was not sent", { ...facts, offsetBytes });
       } else if (answer.failure.reason === "staleOwnerEpoch") {
@@ -272,7 +269,7 @@ export class OwnedStream {
       } else {
         const { reason, message, details } = answer.failure;
         world.logger.info("an append failed, the next extent follows", { ...facts, primary, reason, message });
-        this.#next.avoid(unreachable.has(reason) ? [primary] : (details?.lostReplica?.split(",") ?? []));
+        this.#avoid = unreachable.has(reason) ? [primary] : (details?.lostReplica?.split(",") ?? []);
       }
       const tooLarge = !answer.ok && answer.failure.details?.refusedForEver === "messageTooLarge";
       const why = answer.ok ? "" : answer.failure.message;
@@ -304,18 +301,66 @@ export class OwnedStream {
     this.#act(this.#window.resume(extentId));
   }
 
-  /** Refuses what does not wait for room: appends that were not sent as not done, and, if all answers are overdue, sent ones as unknown. */
-  #refuseWithoutRoom(notDone: Failed, inDoubt: Failed | undefined): void {
-    this.#act(this.#window.withdrawUndone(notDone.failure, ({ waitsForRoom }) => !waitsForRoom));
-    if (inDoubt === undefined) return;
+  /** Asks until there is an answer: without the sealed length nobody knows what happened. */
+  async #change(extentId: number, complete: boolean): Promise<void> {
+    const { clock, random, logger } = this.#parts.world;
+    const startMs = clock.monotonicMs();
+    let [backoffMs, toldWhy] = [changeBackoffStartMs, ""];
+    if (this.#emptyExtents > 0) {
+      // The next extent is asked for at once when one fails, but not in a storm when all do.
+      const pauseMs = Math.min(changeBackoffStartMs * 2 ** Math.min(this.#emptyExtents - 1, 10), changeBackoffMaxMs);
+      await sleep(clock, jittered(random, pauseMs), this.#stop.signal);
+    }
+    while (!this.#stop.signal.aborted && this.#window.ended === undefined) {
+      const knownCommittedBytes = (): number => this.#window.committedBytes;
+      const outcome = await this.#manager.sealAndAllocate(extentId, { complete, knownCommittedBytes, avoidAddresses: this.#avoid });
+      if (this.#window.ended !== undefined) return;
+      if (outcome.ok && outcome.value.extent !== undefined) {
+        this.#noExtent = undefined;
+        this.noRoom = undefined;
+        this.#enter(extentId, fromWire(outcome.value.sealedLengthBytes), outcome.value.extent);
+        this.#parts.onExtentChange?.({
+          stream: this.name,
+          fromExtentId: extentId,
+          toExtentId: fromWire(outcome.value.extent.extentId),
+          why: complete ? "full" : extentId === this.#lastAtOpen ? "first" : "failed",
+          tookMs: clock.monotonicMs() - startMs,
+        });
+        return;
+      }
+      if (!outcome.ok && (outcome.failure.reason === "staleOwnerEpoch" || outcome.failure.reason === "streamNotFound")) {
+        this.#fence(outcome.failure);
+        return;
+      }
+      const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
+      // While all disks are full the answer comes at once, and again and again.
+      if (why !== toldWhy) logger.warn("no next extent for a stream yet", { stream: this.name, extentId, why });
+      toldWhy = why;
+      this.#noExtent = outcome.ok ? undefined : outcome.failure;
+      if (!outcome.ok && outcome.failure.reason === "noPlacement") {
+        this.#refuseWithoutRoom(outcome.failure.message, clock.monotonicMs() - startMs > this.#parts.limits.appendTimeoutMs);
+      }
+      await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
+      backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);
+    }
+  }
+
+  /** `allAnswered`: no node will answer any more what was sent, so that who has a deadline hears now what would be the answer then. */
+  #refuseWithoutRoom(message: string, allAnswered: boolean): void {
+    this.noRoom = refused("resourceExhausted", "noPlacement", message);
+    this.#act(this.#window.withdrawUndone(this.noRoom.failure, ({ waitsForRoom }) => !waitsForRoom));
+    if (!allAnswered) return;
+    const inDoubt = unknownOutcome("resourceExhausted", "noPlacement", message);
     for (const { timer, resolve } of this.#window.inDoubt) if (timer !== undefined) resolve(inDoubt);
   }
 
-  #enter({ afterExtentId, sealedLengthBytes, location }: Successor): void {
+  #enter(sealed: number, sealedLengthBytes: number, location: ExtentLocation): void {
+    const extentId = fromWire(location.extentId);
+    this.#avoid = [];
     this.#overloadedSinceMs = undefined;
-    this.#extents.seal(afterExtentId, sealedLengthBytes);
+    this.#extents.seal(sealed, sealedLengthBytes);
     this.#list(locationFromWire(location));
-    this.#act(this.#window.changed(afterExtentId, sealedLengthBytes, fromWire(location.extentId)));
+    this.#act(this.#window.changed(sealed, sealedLengthBytes, extentId));
     this.#opened.notify();
     const ended = this.#window.ended;
     if (ended !== undefined) this.#lost(ended);

@@ -111,7 +111,7 @@ const tables: readonly ServiceCallers[] = [
     concatenateStreams: joinedStreams,
     multiModify: editedStreams,
     allocateAhead: ownedStream,
-    listStreams: ["operator"],
+    listStreams: ["partition-manager", "operator"],
     locateExtents: [...readers, "extent-node"],
     listExtents: ["operator"],
     listNodes: ["operator", ...atStamps],

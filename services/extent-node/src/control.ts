@@ -180,7 +180,7 @@ export async function seal(
 
   if (replica.durableBytes < lengthBytes) {
     await node.store.flush(extent);
-    const index = await node.store.indexes.of(extent);
+    const index = await node.store.index(extent);
     if (index === undefined) return damaged(node, extent, "its blocks can't be found");
     const own = await checksumOf(node, extent, replica.durableBytes, appendIo);
     if (own === undefined) return damaged(node, extent, "its content can't be read");
@@ -211,8 +211,7 @@ export async function seal(
     return ok({ checksum });
   }
 
-  const boundary =
-    replica.durableBytes === lengthBytes || (await node.store.indexes.of(extent))?.find(lengthBytes)?.offsetBytes === lengthBytes;
+  const boundary = replica.durableBytes === lengthBytes || (await node.store.index(extent))?.find(lengthBytes)?.offsetBytes === lengthBytes;
   if (!boundary) return refused("invalidArgument", "badRequest", `no block of extent ${id} ends at ${lengthBytes}`);
   const checksum =
     replica.checksum !== undefined && replica.state === "sealed" ? replica.checksum : await checksumOf(node, extent, lengthBytes, appendIo);

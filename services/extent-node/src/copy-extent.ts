@@ -77,7 +77,7 @@ async function endsElsewhere(node: Node, extent: LocalExtent, lengthBytes: numbe
   const { state, durableBytes } = extent.replica;
   if (state !== "open" && state !== "closed") return false;
   if (durableBytes <= lengthBytes) return durableBytes < lengthBytes;
-  return (await node.store.indexes.of(extent))?.find(lengthBytes)?.offsetBytes !== lengthBytes;
+  return (await node.store.index(extent))?.find(lengthBytes)?.offsetBytes !== lengthBytes;
 }
 
 /** Makes an unsealed replica anew: a decoding has no replicas that could complete it. */

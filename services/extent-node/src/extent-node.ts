@@ -342,7 +342,7 @@ export class ExtentNodeRole implements Role {
       const extent = new LocalExtent(replica, replica.durableBytes);
       store.extents.set(replica.extentId, extent);
       // Only with the rule `neverReopen` off: it goes on, so it needs its index.
-      if (replica.state === "open") extent.index = await store.indexes.of(extent);
+      if (replica.state === "open") extent.index = await store.index(extent);
     }
     this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh, recoveryMs: recovered.tookMs };
     return { table, store, queue, fragments, begun, recovered, forgetful };

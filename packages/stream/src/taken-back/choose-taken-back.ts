@@ -4,6 +4,9 @@
  *     list of the copy:  A ─ B ─ T      replicas:  X (behind T) ─ Y (behind X) ─ … ─ Z, the newest with content
  *     the list becomes   A ─ B ─ T ─ X ─ Y ─ … ─ Z
  *
+ * A stream that began after the copy is made anew of its own extents (rule `newStreamsComeBack`): a split or a merge made it. The partition manager puts
+ * what its list had from others in front again.
+ *
  * Invariants:
  * - Nothing comes back that was deleted before the copy: an extent has a higher number than the list's last, and no lower owner epoch than the
  *   stream (rule `deletedStaysDeleted`).
@@ -11,10 +14,13 @@
  *   If they lead elsewhere, the list has another history, and nothing comes back. What an earlier restore left behind stays behind (`floor`). Behind a
  *   predecessor that is missing only what has a number so near that no restore was between (rule `oneHistoryComesBack`).
  */
-import type { ExtentId, Rules } from "@stamp/base";
+import { type ExtentId, extentId, type Rules } from "@stamp/base";
 import type { ExtentRecord } from "../records.ts";
 import type { StreamState } from "../state.ts";
 import type { ProvenExtent } from "./prove-extent.ts";
+
+/** Extents that may have been under way at once: one with a number so little below the newest known one may still have begun after it. */
+const underWayMax = 1_000;
 
 /** A restore raises the numbers of extents by a million above those of its copy. Two that are nearer have no restore between them. */
 export const historyApart = 500_000;
@@ -42,24 +48,27 @@ export function chooseTakenBack(state: StreamState, proven: readonly ProvenExten
   const left: LeftExtent[] = [];
   const missing: { stream: string; id: number }[] = [];
   const newestKnown = Math.max(floor, newestOf(state));
+  const streamOf = new Map(proven.map(({ id, stream }) => [id as number, stream]));
   for (const [stream, extents] of Map.groupBy(proven, (extent) => extent.stream)) {
     const leave = (extent: ProvenExtent, why: string, isLost = false): void => {
       if (extent.hasContent) left.push({ extent, why, isLost });
     };
     const record = state.stream(stream);
-    if (record === undefined) {
+    if (record === undefined && !rules.on("newStreamsComeBack")) {
       for (const extent of extents) leave(extent, `the restored metadata do not know the stream ${stream}`, true);
       continue;
     }
     const last = state.list(stream).last ?? 0;
+    const older = record === undefined ? newestKnown - underWayMax : last;
     const candidates = new Map<number, ProvenExtent>();
     for (const extent of extents) {
-      const why = whyNoCandidate(extent, { last, epoch: record.ownerEpoch, floor, known: state.extent(extent.id) }, rules);
+      const around = { last, older, epoch: record?.ownerEpoch ?? 0, floor, known: state.extent(extent.id) };
+      const why = whyNoCandidate(extent, around, rules);
       if (why === undefined) candidates.set(extent.id, extent);
       else leave(extent, why);
     }
     const chain = rules.on("oneHistoryComesBack")
-      ? followed(candidates, { last, newestKnown })
+      ? followed(candidates, { last, newestKnown, isOfOther: (id) => isOfOther(state, streamOf, stream, id) })
       : { extents: [...candidates.values()].filter(({ hasContent }) => hasContent).toSorted((a, b) => a.id - b.id), gaps: [], why: "" };
     const inChain = new Set(chain.extents);
     for (const extent of candidates.values()) if (!inChain.has(extent)) leave(extent, chain.why, chain.extents.length === 0);
@@ -67,6 +76,12 @@ export function chooseTakenBack(state: StreamState, proven: readonly ProvenExten
     for (const id of chain.gaps) missing.push({ stream, id });
   }
   return { taken, left, missing };
+}
+
+/** True if an extent was made for another stream: a stream that began after the copy has it from a parent. */
+function isOfOther(state: StreamState, streamOf: ReadonlyMap<number, string>, stream: string, id: number): boolean {
+  const other = state.extent(extentId(id))?.stream ?? streamOf.get(id);
+  return state.stream(stream) === undefined && other !== undefined && other !== stream;
 }
 
 /** Returns the number of the newest extent that the restored metadata know. */
@@ -79,7 +94,9 @@ function newestOf(state: StreamState): number {
 interface Around {
   /** Last extent of the list; 0: the list is empty. */
   readonly last: number;
-  /** Owner epoch of the stream. */
+  /** Extents with no higher number were there at the copy. */
+  readonly older: number;
+  /** Owner epoch of the stream; 0: the copy does not know it. */
   readonly epoch: number;
   readonly floor: number;
   readonly known: ExtentRecord | undefined;
@@ -87,11 +104,14 @@ interface Around {
 
 function whyNoCandidate(
   { id, creation, ownerEpoch }: ProvenExtent,
-  { last, epoch, floor, known }: Around,
+  { last, older, epoch, floor, known }: Around,
   rules: Rules,
 ): string | undefined {
   if (known !== undefined && known.creation !== creation) return "the restored metadata have another extent of this number";
-  if (rules.on("deletedStaysDeleted") && id <= last) return `it is older than extent ${last}, with which its stream ends: it was deleted`;
+  if (rules.on("deletedStaysDeleted") && id <= older)
+    return epoch > 0 || last > 0
+      ? `it is older than extent ${last}, with which its stream ends: it was deleted`
+      : "it is older than the copy, which does not know its stream: it was deleted";
   if (rules.on("deletedStaysDeleted") && ownerEpoch < epoch)
     return `it was made for owner epoch ${ownerEpoch}, before the stream had epoch ${epoch}: it was deleted`;
   if (rules.on("oneHistoryComesBack") && id < floor) return "an earlier restore did not take it back: the stream went on without it";
@@ -109,7 +129,7 @@ interface Chain {
 /** Follows the predecessors of the newest candidate with content, back to the list's last extent. */
 function followed(
   candidates: ReadonlyMap<number, ProvenExtent>,
-  { last, newestKnown }: { readonly last: number; readonly newestKnown: number },
+  { isOfOther, last, newestKnown }: { readonly isOfOther: (id: number) => boolean; readonly last: number; readonly newestKnown: number },
 ): Chain {
   const descending = [...candidates.values()].toSorted((a, b) => b.id - a.id);
   const newest = descending.find(({ hasContent }) => hasContent);
@@ -119,7 +139,7 @@ function followed(
   for (let at = newest; at !== undefined; ) {
     extents.push(at);
     const { id, predecessor } = at;
-    if (predecessor === last) break;
+    if (predecessor === last || (predecessor !== undefined && isOfOther(predecessor))) break;
     const before = predecessor === undefined ? undefined : candidates.get(predecessor);
     if (before !== undefined && before.id < id) {
       at = before;

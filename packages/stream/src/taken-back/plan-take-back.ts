@@ -1,5 +1,5 @@
 /** The transaction that takes extents back to the end of a stream's list after a restore of the metadata. */
-import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
+import { type ExtentId, type Outcome, ok, ownerEpoch } from "@stamp/base";
 import { extentKey } from "../codec.ts";
 import { lastExtent, withExtent } from "../plan-streams.ts";
 import type { StreamRecord } from "../records.ts";
@@ -13,7 +13,7 @@ import { type ProvenExtent, takenBackRecord } from "./prove-extent.ts";
 export const takenAtOnceMax = 64;
 
 /**
- * `extents`: in order, behind the list's last; one that is in the list already is passed over. `segmentId`: number for a segment, if the tail gets
+ * `extents`: in order, behind the list's last; one that is in the list already is passed over. A stream that is not there is made. `segmentId`: number for a segment, if the tail gets
  * too long (`needsSegment`). The list's last takes no appends any more: whatever its owner was told, another extent came behind it.
  */
 export function planTakeBack(
@@ -22,8 +22,7 @@ export function planTakeBack(
   extents: readonly ProvenExtent[],
   segmentId: number | undefined,
 ): Outcome<TransactionPlan> {
-  const stream = state.stream(name);
-  if (stream === undefined) return refused("notFound", "streamNotFound", `there is no stream ${name}`);
+  const stream = state.stream(name) ?? newStream(name, extents);
   const others: RecordChange[] = [];
   const last = lastExtent(state, name);
   if (last?.phase === "open") others.push({ kind: "extent", record: { ...last, phase: "sealing" } });
@@ -41,6 +40,15 @@ export function planTakeBack(
   if (record === stream) return ok({ changes: [], reads: [] });
   return ok({ changes: [...others, { kind: "stream", record }], reads: last === undefined ? [] : [extentKey(last.id)] });
 }
+
+/** Returns the record of a stream that began after the copy, before it has its extents back. */
+const newStream = (name: string, extents: readonly ProvenExtent[]): StreamRecord => ({
+  name,
+  ownerEpoch: ownerEpoch(Math.max(0, ...extents.map((extent) => extent.ownerEpoch))),
+  segments: [],
+  skipCount: 0,
+  tail: [],
+});
 
 /** True if the tail of the list has no room for this many more. */
 export const needsSegment = (state: StreamState, name: string, count: number): boolean =>

@@ -142,9 +142,40 @@ test("taken back: an extent of another history stays away (rule oneHistoryComesB
   const left = (last: number) => [extent(last + 4, last)];
   assert.match(chosen(2, left, { floor: 100 }).why, /an earlier restore did not take it back/);
   assert.deepEqual(chosen(2, left, { floor: 100, without: ["oneHistoryComesBack"] }).ids, [4]);
-  const unknown = chosen(2, (last) => [extent(last + 4, last, { stream: "/gone" })]);
-  assert.match(unknown.why, /do not know the stream \/gone/);
-  assert.equal(unknown.isLost, true);
+});
+
+test("taken back: a stream that began after the copy is made anew of its own extents (rule newStreamsComeBack)", () => {
+  const { store, last } = storeOf(2);
+  const of = (id: number, predecessor: number, more: Partial<ProvenExtent> = {}) => extent(id, predecessor, { stream: "/child", ...more });
+  const parents = extent(last + 1, last, { hasContent: false });
+  // The first one was made behind an empty extent of its parent, as the list was that it began with.
+  const born = [
+    of(last + 3, last + 1, { ownerEpoch: ownerEpoch(7) }),
+    of(last + 5, last + 4),
+    of(last + 8, last + 5, { hasContent: false }),
+  ];
+  const { taken, missing } = chooseTakenBack(store.state, [parents, ...born], 0, allRules);
+  assert.deepEqual([...taken.keys()], ["/child"]);
+  const extents = taken.get("/child") ?? [];
+  assert.deepEqual([extents.map(({ id }) => id - last), missing.map(({ id }) => id - last)], [[3, 5], [4]]);
+  store.do(planTakeBack(store.state, "/child", extents, undefined));
+  const state = store.reload();
+  assert.deepEqual([state.extentsOf("/child").map((id) => id - last), state.stream("/child")?.ownerEpoch], [[3, 5], 7]);
+  const without = chooseTakenBack(store.state, [of(last + 3, last, { stream: "/other" })], 0, rulesWithout("newStreamsComeBack"));
+  assert.equal(without.taken.size, 0);
+  assert.match(without.left.map(({ why: reason }) => reason).join(), /do not know the stream \/other/);
+  assert.equal(without.left[0]?.isLost, true);
+});
+
+test("taken back: a stream that was deleted long before the copy stays away, also if a disk that still has an extent of it comes back", () => {
+  const store = new Store();
+  store.do(planCreateStream(store.state, "/s", ownerEpoch(3)));
+  store.do(planReserveIds(store.state, 5_000));
+  store.extend("/s", 3);
+  const { taken, left } = chooseTakenBack(store.state, [extent(100, 0, { stream: "/deleted" })], 0, allRules);
+  assert.equal(taken.size, 0);
+  assert.match(left.map(({ why: reason }) => reason).join(), /older than the copy, which does not know its stream: it was deleted/);
+  assert.equal(left[0]?.isLost, false);
 });
 
 test("taken back: the list's last takes no appends any more, extents go behind it over a full segment, and a second time changes nothing", () => {

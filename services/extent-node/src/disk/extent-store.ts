@@ -6,16 +6,16 @@
  * and truncation; a segment is released only when every extent it touches is synced, header and table included.
  */
 import { type ExtentId, FailureError, present, WakeUp } from "@stamp/base";
-import { frameBytes, type ReplicaMeta } from "@stamp/extent";
-import { DiskError, sleep, type Timer, type World } from "@stamp/ports";
+import { type BlockIndex, frameBytes, indexFromRuns, type ReplicaMeta } from "@stamp/extent";
+import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from "@stamp/ports";
 import { InPlaceWrites } from "../append/in-place-writes.ts";
 import type { Journal } from "../journal/journal.ts";
-import { BlockIndexes } from "./block-indexes.ts";
-import type { Io } from "./disk-queue.ts";
+import { appendIo, type Io } from "./disk-queue.ts";
 import { type ExtentFiles, extentPath, type FileWrite, type ReadInto } from "./extent-files.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
 import { LocalExtents } from "./local-extents.ts";
 import type { ExtentTable } from "./table.ts";
+import { walkFile } from "./walk.ts";
 
 const flushBytesMax = 8 * 1024 * 1024;
 const flushersMax = 4;
@@ -35,7 +35,6 @@ export class ExtentStore {
   readonly files: ExtentFiles;
   readonly table: ExtentTable;
   readonly inPlace: InPlaceWrites;
-  readonly indexes: BlockIndexes;
   readonly #world: World;
   readonly #config: StoreConfig;
   #journal: Journal | undefined;
@@ -48,6 +47,9 @@ export class ExtentStore {
   #full = false;
   readonly #room = new WakeUp();
   #checkpoints: Promise<void> = Promise.resolve();
+  /** Loaded indexes of extents that take no appends, in order of last use. */
+  readonly #loaded: Map<LocalExtent, BlockIndex> = new Map();
+  #loadedBlocks = 0;
   #stopped = false;
 
   constructor(world: World, config: StoreConfig, files: ExtentFiles, table: ExtentTable) {
@@ -56,7 +58,6 @@ export class ExtentStore {
     this.files = files;
     this.table = table;
     this.inPlace = new InPlaceWrites(world, files);
-    this.indexes = new BlockIndexes(world.digest.crc32c, files, table, config.indexedBlocksMax);
   }
 
   attach(journal: Journal): void {
@@ -110,14 +111,14 @@ export class ExtentStore {
     extent.pending = kept;
     extent.flushedBytes = Math.min(extent.flushedBytes, lengthBytes);
     if (extent.index !== undefined && !extent.index.truncate(lengthBytes)) extent.index = undefined;
-    this.indexes.unload(extent);
+    this.#unload(extent);
     this.#freed();
   }
 
   /** Notes that the file was completed from other replicas up to this length. */
   replaced(extent: LocalExtent, lengthBytes: number): void {
     extent.index = undefined;
-    this.indexes.unload(extent);
+    this.#unload(extent);
     extent.flushedBytes = lengthBytes;
   }
 
@@ -127,7 +128,7 @@ export class ExtentStore {
     extent.pending = [];
     extent.stateDirty = false;
     extent.syncNeeded = false;
-    this.indexes.unload(extent);
+    this.#unload(extent);
     this.#freed();
   }
 
@@ -278,7 +279,7 @@ export class ExtentStore {
     extent.syncNeeded = false;
     await this.files.writeHeader(extentPath(extentId), meta);
     await this.table.write([this.table.put(meta)], false);
-    if (sealedLengthBytes !== undefined) this.indexes.settle(extent);
+    if (sealedLengthBytes !== undefined) this.#settle(extent);
   }
 
   #freed(): void {
@@ -323,6 +324,60 @@ export class ExtentStore {
         await sleep(this.#world.clock, fullRetryMs);
       }
     }
+  }
+
+  /** Returns the block index of an extent: in memory while it is written, loaded from the table afterwards, or walked from the file. */
+  async index(extent: LocalExtent): Promise<BlockIndex | undefined> {
+    return this.heldIndex(extent) ?? this.#loadIndex(extent);
+  }
+
+  /** Returns the extent's block index, if it is in memory. */
+  heldIndex(extent: LocalExtent): BlockIndex | undefined {
+    if (extent.index !== undefined) return extent.index;
+    const held = this.#loaded.get(extent);
+    if (held === undefined) return undefined;
+    this.#loaded.delete(extent);
+    this.#loaded.set(extent, held);
+    return held;
+  }
+
+  async #loadIndex(extent: LocalExtent): Promise<BlockIndex | undefined> {
+    const { extentId, durableBytes } = extent.replica;
+    const runs = await this.table.runs(extentId);
+    let index = indexFromRuns(runs, durableBytes);
+    if (index === undefined) {
+      const walked = await walkFile(this.#world.digest.crc32c, this.files, extentId, durableBytes, appendIo);
+      if (walked.endBytes !== durableBytes) return undefined;
+      index = walked.index;
+      const operations: KeyValueOperation[] = [this.table.putRun(extentId, 0, walked.totals)];
+      await this.table.forgetRuns(extentId);
+      await this.table.write(operations, false);
+    }
+    if (this.#loaded.has(extent) || extent.removed) return index;
+    this.#loaded.set(extent, index);
+    this.#loadedBlocks += index.count;
+    for (const [other, old] of this.#loaded) {
+      if (this.#loadedBlocks <= this.#config.indexedBlocksMax || other === extent) break;
+      this.#loaded.delete(other);
+      this.#loadedBlocks -= old.count;
+    }
+    return index;
+  }
+
+  #unload(extent: LocalExtent): void {
+    const held = this.#loaded.get(extent);
+    if (held === undefined) return;
+    this.#loaded.delete(extent);
+    this.#loadedBlocks -= held.count;
+  }
+
+  /** Moves the index of a sealed extent to those that may be dropped. */
+  #settle(extent: LocalExtent): void {
+    if (extent.index === undefined) return;
+    this.#unload(extent);
+    this.#loaded.set(extent, extent.index);
+    this.#loadedBlocks += extent.index.count;
+    extent.index = undefined;
   }
 
   /**

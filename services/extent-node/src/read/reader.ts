@@ -117,7 +117,7 @@ export async function readExtent(node: Node, request: ReadRequest, context: Call
   if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
   const refusal = extent.replica.refuseRead(offsetBytes, lengthBytes);
   if (refusal !== undefined) return { ok: false, failure: refusal };
-  const index = node.store.indexes.held(extent) ?? (await node.store.indexes.of(extent));
+  const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const found = findPlace(index, offsetBytes, lengthBytes);
   if (found === undefined) return badPlace(id, offsetBytes, lengthBytes);
@@ -169,7 +169,7 @@ export async function readPlaces(node: Node, request: ReadPlacesRequest, context
     const refusal = extent.replica.refuseRead(offsetBytes, lengthsBytes[i] as number);
     if (refusal !== undefined) return { ok: false, failure: refusal };
   }
-  const index = node.store.indexes.held(extent) ?? (await node.store.indexes.of(extent));
+  const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const places: FoundPlace[] = [];
   for (const [i, offsetBytes] of offsets.entries()) {
@@ -260,7 +260,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
   const refusal = replica.refuseRead(at, 0);
   if (refusal !== undefined) return { ok: false, failure: refusal };
   const sealed = replica.state === "sealed";
-  const index = node.store.indexes.held(extent) ?? (await node.store.indexes.of(extent));
+  const index = node.store.heldIndex(extent) ?? (await node.store.index(extent));
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const bytesMax = Math.min(blocksBytesMax, request.maxBytes === 0 ? blocksBytesDefault : request.maxBytes);
   const frames: { readonly frame: IndexedFrame; readonly payloadBytes: number }[] = [];

@@ -24,13 +24,19 @@ import { endsTerm, type OwnerEpochs } from "../assign/owner-epochs.ts";
 import type { Servers } from "../assign/servers.ts";
 import type { MapChange, MapState } from "../map/map-state.ts";
 
-/** Calls to the stream manager: about an abandoned split or merge, and whether there is room for another. */
+/** Calls to the stream manager: about an abandoned split or merge, whether there is room for another, and about streams after a restore. */
 export interface StreamLayer {
   /** Raises the owner epoch of a stream, so that nobody goes on under a lower one. `gone`: there is no such stream. */
   fence(stream: string, ownerEpoch: number, timeoutMs: number): Promise<Outcome<"fenced" | "gone">>;
   exists(stream: string, timeoutMs: number): Promise<Outcome<boolean>>;
   /** Returns why no new extent can be made now, for people; empty: one can. */
   lacks(timeoutMs: number): Promise<Outcome<readonly string[]>>;
+  /** Returns the names of all streams that begin with `prefix`. */
+  names(prefix: string, timeoutMs: number): Promise<Outcome<ReadonlySet<string>>>;
+  /** Puts the extents of `sources` in front of those of a stream, which is made if it is not there. All are fenced under `ownerEpoch`. */
+  prepend(stream: string, sources: readonly string[], ownerEpoch: number, timeoutMs: number): Promise<Outcome<void>>;
+  /** Removes a stream, fenced under `ownerEpoch`. */
+  remove(stream: string, ownerEpoch: number, timeoutMs: number): Promise<Outcome<void>>;
 }
 
 export interface ReshaperOptions {
@@ -277,14 +283,17 @@ export class Reshaper {
     const happened = await this.#happened(parents);
     if (!happened.ok) return happened;
     const children = childRanges(parents, false);
-    this.counts[happened.value ? "settledForward" : "settledBack"]++;
-    this.#world.logger.info(`an interrupted split or merge ${happened.value ? "happened" : "did not happen"}`, {
+    const { areParentsThere, isDone } = happened.value;
+    this.counts[isDone ? "settledForward" : "settledBack"]++;
+    this.#world.logger.info(`an interrupted split or merge ${isDone ? "happened" : "did not happen"}`, {
       parents: parents.map(({ rangeId }) => rangeId).join(),
       children: children.map(({ rangeId }) => rangeId).join(),
     });
-    if (happened.value) {
+    if (isDone) {
       const written = await this.#change(() => ok({ gone: parents, changed: children }));
-      if (written.ok) for (const child of children) this.#assigner.release(child, { kind: "idle" });
+      if (written.ok && areParentsThere)
+        this.#options.end("a split or merge happened after the copy of the metadata: its streams are made at the beginning of a term");
+      else if (written.ok) for (const child of children) this.#assigner.release(child, { kind: "idle" });
       return written;
     }
     const written = await this.#asBefore(parents);
@@ -293,7 +302,9 @@ export class Reshaper {
     return written;
   }
 
-  async #happened(parents: readonly Range[]): Promise<Outcome<boolean>> {
+  /** Asks whether the children are there. Their parents are there as well only if the metadata were restored from a copy from before. */
+  async #happened(parents: readonly Range[]): Promise<Outcome<{ readonly isDone: boolean; readonly areParentsThere: boolean }>> {
+    let areParentsThere = false;
     if (this.#world.rules.on("fenceBeforeAsking")) {
       const minted = await this.#epochs.mint(1);
       if (!minted.ok) {
@@ -303,11 +314,19 @@ export class Reshaper {
       for (const { streams } of parents) {
         const fenced = await this.#streams.fence(streams.metadata, minted.value, fenceTimeoutMs);
         if (!fenced.ok) return fenced;
+        if (fenced.value === "fenced" && this.#map.lineage > 0) areParentsThere = true;
       }
     }
-    if (!this.#world.rules.on("askWhetherItHappened")) return ok(false);
-    const child = childRanges(parents, false)[0] as Range;
-    return this.#streams.exists(child.streams.metadata, fenceTimeoutMs);
+    if (!this.#world.rules.on("askWhetherItHappened")) return ok({ isDone: false, areParentsThere });
+    const children = childRanges(parents, false);
+    // After a restore only those streams came back to which something was written.
+    const names = children.flatMap(({ streams }) => Object.values(streams)).filter((name) => name !== "");
+    for (const name of this.#map.lineage > 0 ? names : names.slice(0, 1)) {
+      const exists = await this.#streams.exists(name, fenceTimeoutMs);
+      if (!exists.ok) return exists;
+      if (exists.value) return ok({ isDone: true, areParentsThere });
+    }
+    return ok({ isDone: false, areParentsThere });
   }
 
   #asBefore(parents: readonly Range[]): Promise<Outcome<void>> {

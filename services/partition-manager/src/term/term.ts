@@ -18,6 +18,7 @@ import { balancePolicyOf, type PartitionManagerConfig } from "../config.ts";
 import { MapState } from "../map/map-state.ts";
 import type { OpenTable, OwnTable } from "../map/map-table.ts";
 import { Reshaper, type StreamLayer } from "../reshape/reshaper.ts";
+import { RestoredRanges } from "../restored/restored-ranges.ts";
 import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
 
 const quickPollMs = 50;
@@ -31,6 +32,7 @@ interface Running {
   readonly reshaper: Reshaper;
   readonly balancer: Balancer;
   readonly room: ExtentRoom;
+  readonly restored: RestoredRanges;
 }
 
 export class Term {
@@ -166,6 +168,7 @@ export class Term {
         this.#accounts(opened.value),
         this.#balance(opened.value),
         opened.value.room.watch(this.#config.probeEveryMs, signal),
+        opened.value.restored.run(opened.value.assigner, signal),
       ]);
     }
     await Promise.all(this.#tables.map((table) => table.close()));
@@ -203,7 +206,11 @@ export class Term {
     const balancer: Balancer = new Balancer(this.#world, map.value, reshaper, balancePolicyOf(this.#config), () =>
       servers.leases.filter((lease) => isLive(lease) && !assigner.avoided.has(lease.server)).map(({ server }) => server),
     );
-    return ok({ map: map.value, servers, assigner, reshaper, balancer, room });
+    const restored = new RestoredRanges(this.#world, { map: map.value, epochs, streams: this.#streams }, (why) => this.end(why));
+    const waiting = await restored.find();
+    if (!waiting.ok) return waiting;
+    for (const range of waiting.value) assigner.release(range, { kind: "busy" });
+    return ok({ map: map.value, servers, assigner, reshaper, balancer, room, restored });
   }
 
   async #table(name: "map" | "schema"): Promise<Outcome<OwnTable>> {

@@ -94,6 +94,9 @@ export async function surroundings(sim: Simulation): Promise<Surroundings> {
     },
     exists: async () => ok(happened.value),
     lacks: async () => refusals.lacks ?? ok([...lacks]),
+    names: async () => ok(new Set<string>()),
+    prepend: async () => ok(),
+    remove: async () => ok(),
   };
   const written = { count: 0 };
   const [table, store] = [tableOf(world, takes, written), storeOf(world, takes, refusals)];

@@ -101,6 +101,9 @@ export class TestStreams {
     fence(stream: string, ownerEpoch: number): Promise<Outcome<"fenced" | "gone">>;
     exists(stream: string): Promise<Outcome<boolean>>;
     lacks(): Promise<Outcome<readonly string[]>>;
+    names(): Promise<Outcome<ReadonlySet<string>>>;
+    prepend(): Promise<Outcome<void>>;
+    remove(): Promise<Outcome<void>>;
   } {
     return {
       fence: async (stream, ownerEpoch) => {
@@ -112,6 +115,10 @@ export class TestStreams {
       },
       exists: async (stream) => ok(this.#ranges.has(stream)),
       lacks: async () => ok([]),
+      // Asked after a restore only.
+      names: async () => ok(new Set<string>()),
+      prepend: async () => ok(),
+      remove: async () => ok(),
     };
   }
 

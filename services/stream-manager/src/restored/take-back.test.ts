@@ -82,6 +82,20 @@ for (const without of [[], ["extentsComeBack"]] satisfies RuleName[][])
     });
   });
 
+test("restore: a stream that began after the copy is there again, with all that was appended to it", async () => {
+  const cluster = new Cluster({ seed: 44 });
+  await inScene(cluster, async ({ copy, last }) => {
+    await cluster.open("/child", 5);
+    await fill(cluster, "/child", 5, 0n, ["one", "two"]);
+    await fill(cluster, "/s", 1, last, ["three"]);
+    await restore(cluster, copy);
+    await leads(cluster);
+    assert.deepEqual(await textsOf(cluster, "/child", 6), ["one", "two"]);
+    assert.deepEqual(await textsOf(cluster, "/s", 2), ["in the copy, ", "three"]);
+    assert.equal(takenBack(cluster).lostCount, 0);
+  });
+});
+
 test("restore: an extent that was made ahead at the copy and opened afterwards comes back; one that was never opened does not", async () => {
   const cluster = new Cluster({ seed: 32 });
   const { sim } = cluster;

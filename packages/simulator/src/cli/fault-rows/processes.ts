@@ -241,6 +241,29 @@ export const processRows: readonly FaultRow[] = [
     faults: ["restores"],
   },
   {
+    fault: "a restored copy of the metadata does not know the streams of ranges that were split or merged after it",
+    closedBy:
+      "the first leading stream manager makes those streams anew of the extents that began since; the map names the ranges that each range came from, and the partition manager puts their lists in front before the range is served (`docs/guides/metadata.md`)",
+    rules: [
+      {
+        name: "newStreamsComeBack",
+        workload: "restores",
+        why: "a range is split after the copy, and a row that was acknowledged since is lost, although no node is away",
+      },
+      {
+        name: "rangesHaveOrigins",
+        workload: "restores",
+        why: "a range is split after the copy, and is never loaded again",
+      },
+    ],
+    tests: [
+      "packages/stream/src/taken-back/taken-back.test.ts",
+      "services/stream-manager/src/restored/take-back.test.ts",
+      "services/partition-manager/src/restored/restored-ranges.test.ts",
+    ],
+    faults: ["restores"],
+  },
+  {
     fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
     closedBy:
       "every batch is conditional on the create revision of its election, so it writes nothing; it answers nothing, reads and renewals neither, before etcd has confirmed the election; its successor reads after its own election and extends every lease by a full term",

@@ -32,6 +32,12 @@ export class ManagerCaller {
     return listed.ok ? listed.value.extents : undefined;
   }
 
+  /** Returns the names of all streams that begin so; undefined: nobody answered. */
+  async streams(prefix: string): Promise<readonly string[] | undefined> {
+    const listed = await this.#call((manager, timeoutMs) => manager.listStreams({ prefix }, { timeoutMs }));
+    return listed.ok ? listed.value.streams.map(({ name }) => name) : undefined;
+  }
+
   code(extentId: bigint, profile: string): Promise<Outcome<ExtentInfo>> {
     return this.#call((manager, timeoutMs) => manager.codeExtent({ extentId, profile }, { timeoutMs }));
   }

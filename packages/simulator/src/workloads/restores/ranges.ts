@@ -3,6 +3,8 @@
  * In most runs one extent that began after the copy is lost, of a log or of checkpoints: all nodes with a replica of it stay away at the restore.
  * Extents behind it in the stream come back. Every range must be loaded again. Only rows that were written after the copy may be lost; a range that
  * has lost an acknowledged row, but has one that was written later, must report the loss.
+ * In some runs ranges are split, merged and moved after the copy, and no node stays away: then no row may be lost, and no streams may be left of
+ * ranges that are no more.
  */
 import type { Prng } from "@stamp/base";
 import { utf8 } from "@stamp/base";
@@ -12,6 +14,7 @@ import { type ExtentInfo, ExtentState } from "@stamp/wire";
 import { HttpClient } from "../clients/http-client.ts";
 import { simulatedCluster, type WholeCluster } from "../cluster.ts";
 import { ManagerCaller } from "../coding/manager-caller.ts";
+import { Reshapes } from "../reshapes.ts";
 import type { Tally } from "../run/workload.ts";
 import { by } from "../streams.ts";
 import { copyOfNow, restoreCopy } from "./restored-metadata.ts";
@@ -31,14 +34,17 @@ const beginsWithinMs = 120_000;
 const backWithinMs = 180_000;
 const range = "blob-1";
 
-export async function rangesScene(sim: Simulation, tally: Tally): Promise<void> {
-  const lost = sim.prng.pick(["commit-log", "row-data", "nothing"] as const);
+type Lost = "commit-log" | "row-data" | "nothing";
+
+/** `reshapes`: true to split and merge ranges after the copy. */
+export async function rangesScene(sim: Simulation, tally: Tally, reshapes: boolean): Promise<void> {
+  const lost: Lost = reshapes ? "nothing" : sim.prng.pick(["commit-log", "row-data", "nothing"] as const);
   // A log is lost that is in no checkpoint, or checkpoints that follow one another.
   const memoryBytes = lost === "commit-log" ? 512 * kibibyte : 32 * kibibyte;
   const sizes = { extentTargetBytes: 16 * kibibyte, memoryTableBytesMax: memoryBytes, logBytesMax: 2 * memoryBytes };
   const cluster = simulatedCluster(sim, { extentNodes, partitionServer: sizes });
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
-  await new Scene(sim, tally, cluster).run(lost);
+  await new Scene(sim, tally, cluster, reshapes).run(lost);
 }
 
 class Scene {
@@ -49,9 +55,11 @@ class Scene {
   readonly #manager: ManagerCaller;
   readonly #http: HttpClient;
   readonly #judge = new RowJudge();
+  readonly #reshapes: Reshapes | undefined;
   #isWriting = false;
 
-  constructor(sim: Simulation, tally: Tally, cluster: WholeCluster) {
+  constructor(sim: Simulation, tally: Tally, cluster: WholeCluster, reshapes: boolean) {
+    this.#reshapes = reshapes ? new Reshapes(sim, { cluster, table: "Blob", key: () => undefined, weight: 0 }) : undefined;
     this.#sim = sim;
     this.#tally = tally;
     this.#cluster = cluster;
@@ -61,7 +69,7 @@ class Scene {
   }
 
   /** Runs the scene. The parameter `lost` names the kind of stream that loses an extent. */
-  async run(lost: "commit-log" | "row-data" | "nothing"): Promise<void> {
+  async run(lost: Lost): Promise<void> {
     const sim = this.#sim;
     await this.#by("the container is made", async () => {
       const made = await this.#http.request("PUT", `/${container}?restype=container`, {});
@@ -69,8 +77,10 @@ class Scene {
     });
     const stop = this.#write();
     await sim.sleep(4_000 + this.#prng.below(8_000));
+    if (this.#reshapes !== undefined && this.#prng.chance(0.5)) await this.#reshape(this.#reshapes);
     const copiedMs = sim.nowMs;
     const copy = await copyOfNow(sim, this.#cluster.lockService, this.#prng.pick(this.#named("extent-node-")));
+    for (let i = this.#reshapes === undefined ? 0 : 1 + this.#prng.below(4); i > 0; i--) await this.#reshape(this.#reshapes);
     const absent = lost === "nothing" ? await this.#sleeps() : await this.#holdersOf(lost, copiedMs);
     await stop();
     await this.#restore(copy, absent);
@@ -81,6 +91,19 @@ class Scene {
     for (const name of this.#named("partition-")) sim.crash(name);
     await this.#everythingIsBack();
     await this.#read(undefined);
+    if (this.#reshapes !== undefined) await this.#by("no streams of other ranges are left", () => this.#onlyStreamsOfRanges());
+    for (const [what, count] of Object.entries(this.#reshapes?.counts ?? {})) this.#count(what, count);
+  }
+
+  async #reshape(reshapes: Reshapes | undefined): Promise<void> {
+    reshapes?.begin(this.#prng);
+    await this.#sim.sleep(this.#prng.below(6_000));
+  }
+
+  async #onlyStreamsOfRanges(): Promise<boolean> {
+    const [ranges, streams] = [await this.#reshapes?.ranges(), await this.#manager.streams("/ps/blob-")];
+    const known = new Set(ranges?.flatMap((each) => Object.values(each.streams ?? {})));
+    return ranges !== undefined && streams?.every((name) => known.has(name)) === true;
   }
 
   /** Clients write until the returned function is called, which resolves when they have ended. */

@@ -1,6 +1,7 @@
 /**
  * The lock services lose the metadata, and an older copy is restored on a stamp of six extent nodes while owners write to streams. The first
- * term takes back the extents that began after the copy. Each fourth seed has ranges (ranges.ts); else three scenes, by seed:
+ * term takes back the extents that began after the copy. Each fourth seed has ranges (ranges.ts), and the one before it ranges that are
+ * split and merged; else three scenes, by seed:
  *   - plain: owners write and truncate; the managers may die while extents are taken back;
  *   - deleted: a stream is deleted and made anew before the copy, and a disk that still has a replica of it comes back;
  *   - histories: all nodes of the newest extent are away at the first restore, the stream goes on without it, and a second restore begins from
@@ -37,7 +38,8 @@ const recordBytesMax = 1_500;
 const readTimeoutMs = 1_000;
 
 export async function restoreWorkload(sim: Simulation, tally: Tally): Promise<void> {
-  if (sim.seed % rangesEvery === 0) return rangesScene(sim, tally);
+  if (sim.seed % rangesEvery === 0) return rangesScene(sim, tally, false);
+  if (sim.seed % rangesEvery === rangesEvery - 1) return rangesScene(sim, tally, true);
   const cluster = simulatedStreamLayer(sim, { extentNodes, streamManager: { deletionGraceMs: 1_500 } });
   await sim.until(() => cluster.ready(), readyWithinMs, "the stream layer is ready");
   await new Run(sim, tally, cluster).run();
