@@ -22,6 +22,8 @@ export class ListJudge {
   #before: ReadonlySet<bigint> = new Set();
   /** Extents that an owner asked to be deleted. */
   readonly #unwanted = new Set<bigint>();
+  /** Extents among the unwanted that a restore may have brought back. */
+  readonly #undeleted = new Set<bigint>();
   /** Extents that were deleted when the copy was taken that was restored last. */
   #deleted: ReadonlySet<bigint> = new Set();
   /** Extents that only absent nodes had at a restore. True: extents behind it came back, so a later restore may find it at its place. */
@@ -45,12 +47,15 @@ export class ListJudge {
 
   /** Notes that an owner asks for the deletion of extents. */
   unwanted(extents: readonly bigint[]): void {
-    for (const id of extents) this.#unwanted.add(id);
+    for (const id of extents) {
+      this.#unwanted.add(id);
+      this.#undeleted.delete(id);
+    }
   }
 
   /** Returns what was deleted by now, for the restore of a copy that is taken later. */
   deletedNow(): ReadonlySet<bigint> {
-    return new Set(this.#unwanted);
+    return this.#unwanted.difference(this.#undeleted);
   }
 
   /** Notes that the metadata were restored, while these nodes were away for longer than anybody waits. */
@@ -58,6 +63,7 @@ export class ListJudge {
     for (const stream of this.#streams) this.#lists.set(stream, new Set(this.extentsOf(stream)));
     this.#before = new Set(this.#judge.begunExtents.keys());
     this.#deleted = deleted;
+    for (const id of this.#unwanted) if (!deleted.has(id)) this.#undeleted.add(id);
     this.#absent = new Set(absent);
     this.#unread = this.#streams;
   }
