@@ -276,7 +276,7 @@ export class FrontEndRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world);
+    this.#identity = await openIdentity(this.#world, { kept: 0 });
     const { incarnation } = this.#identity;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       servedOpenly(

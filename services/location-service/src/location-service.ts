@@ -69,7 +69,7 @@ export class LocationServiceRole implements Role {
   async start(): Promise<void> {
     const world = this.#world;
     const { name, listen, lockService, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
-    this.#identity = await openIdentity(world);
+    this.#identity = await openIdentity(world, { kept: 0 });
     const identity = this.#identity;
     const { incarnation } = identity;
     this.#listener = await world.transport.serve(listen, [

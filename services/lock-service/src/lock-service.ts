@@ -112,7 +112,7 @@ export class LockServiceRole implements Role {
 
   async start(): Promise<void> {
     unwrap(await refuseNewer(this.#world, (marked) => this.#look(marked)));
-    this.#identity = await openIdentity(this.#world, { formats: this.#formats });
+    this.#identity = await openIdentity(this.#world, { formats: this.#formats, kept: 0 });
     const restored = await refuseHalfRestored(this.#world);
     const beside = !restored.ok || this.#config.metadataStore === "replicated" ? restored : await refuseBesideMember(this.#world);
     // A store over etcd, or of this process alone, is not the one in this folder. One that a restore replaces is none.

@@ -105,7 +105,7 @@ export class PartitionManagerRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world);
+    this.#identity = await openIdentity(this.#world, { kept: 0 });
     const incarnation = this.#identity.incarnation;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(

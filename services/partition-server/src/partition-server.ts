@@ -186,7 +186,7 @@ export class PartitionServerRole implements Role {
   }
 
   async start(): Promise<void> {
-    this.#identity = await openIdentity(this.#world);
+    this.#identity = await openIdentity(this.#world, { kept: 0 });
     const incarnation = this.#identity.incarnation;
     const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals, new HandleKey(this.#world), {
       mayWrite: (needed) => this.#mayWrite(needed),

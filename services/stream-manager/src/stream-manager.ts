@@ -63,7 +63,7 @@ export class StreamManagerRole implements Role {
   async start(): Promise<void> {
     const world = this.#world;
     const config = this.#config;
-    this.#identity = await openIdentity(world);
+    this.#identity = await openIdentity(world, { kept: 0 });
     const identity = this.#identity;
     const { incarnation } = identity;
     this.#listener = await world.transport.serve(config.listen, [

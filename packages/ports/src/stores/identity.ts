@@ -27,7 +27,10 @@ const keys = { id: utf8("id"), incarnation: utf8("incarnation"), stamp: utf8("st
 export interface IdentityOptions {
   /** Formats that the process writes into this folder, besides the identity itself. */
   readonly formats?: readonly FormatName[];
-  /** Incarnation that the caller keeps elsewhere too. The new one is higher, and a store that was lost or is corrupt is then begun anew. */
+  /**
+   * Incarnation that the caller keeps elsewhere too. The new one is higher, and a store that was lost or is corrupt is then begun anew. 0 for a folder
+   * without data of clients: a new identity only waits for the end of the old one's lease. Undefined: a corrupt store is refused.
+   */
   readonly kept?: number | undefined;
 }
 

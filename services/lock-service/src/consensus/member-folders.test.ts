@@ -13,6 +13,7 @@ const faults: Readonly<Record<string, (name: string) => void>> = {
     scene.sim.disk(name).wipe();
   },
   damaged: (name) => scene.sim.keyValue(name).corrupt("consensus-1", "a bit was hurt"),
+  "hurt in its identity": (name) => scene.sim.keyValue(name).corrupt("identity", "a bit was hurt"),
 };
 
 for (const [fault, strike] of Object.entries(faults)) {
