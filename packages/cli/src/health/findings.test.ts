@@ -344,6 +344,18 @@ describe("findings: what is not known is not told as down", () => {
     assert.match(helpOf({}), /metadata migrate --to etcd --replace/);
   });
 
+  it("a lock service that votes and is not in the configuration is told of, and one without a vote is not told to wait", () => {
+    const codes = (facts: Record<string, unknown>): readonly string[] =>
+      findingsOf(withFacts("lock-service-1", { consensus: facts })(healthy)).map(({ code, subject }) => `${code} ${subject}`);
+    const leads = { role: "leader", full: true, members: ["lock-service-1", "b"] };
+    assert.deepEqual(
+      codes({ ...leads, voters: ["lock-service-1", "b", "c"] }).filter((each) => each.startsWith("metadata")),
+      ["metadata-members-differ c"],
+    );
+    const without = codes({ ...leads, full: false, voters: ["b", "c"] }).filter((each) => each.startsWith("metadata"));
+    assert.deepEqual(without.toSorted(), ["metadata-members-differ c", "metadata-members-differ lock-service-1"]);
+  });
+
   it("in pods what helps is for kubectl, of no kind for docker", () => {
     const services = { "front-end-0": "shop-front-end-0.shop-front-end", "partition-server-1": "shop-partition-server-1.shop" };
     const place = {

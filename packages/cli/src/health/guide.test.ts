@@ -20,7 +20,7 @@ test("guide and alerts of health say what the list of kinds says (else: node pac
 test("what helps with a finding names commands, settings and guides that exist", () => {
   for (const [code, { help, means }] of Object.entries<FindingKind>(kinds)) {
     assert.match(means, /^[A-Z`].*\.$/s, `${code}: a sentence`);
-    for (const [, word = ""] of help.matchAll(/\.\/stamp (\w+)/g))
+    for (const [, word = ""] of help.matchAll(/\.\/stamp ([\w-]+)/g))
       assert.ok((topLevelWords as readonly string[]).includes(word), `${code}: ./stamp ${word}`);
     for (const [path] of `${help} ${means}`.matchAll(/docs\/[\w/-]+\.md/g)) assert.doesNotThrow(() => read(path), `${code}: ${path}`);
   }

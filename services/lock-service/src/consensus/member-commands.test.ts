@@ -157,8 +157,15 @@ test("members: leadership is handed to the member that is named, or to another o
       const [away] = followers() as [string];
       down(away);
       await scene.sim.until(async () => !(await list()).every(({ answers }) => answers), readyWithinMs, "the leader misses it");
-      assert.match(why(await at(leader()).transferLeadership({ to: away }, call)), /is no voter that answers and has its standing/);
+      const handed = async (to: string): Promise<string> => why(await at(leader()).transferLeadership({ to }, call));
+      assert.equal(await handed(away), `conflict: ${away} does not answer with its standing: see stamp lock-service list, and try again`);
       scene.sim.restart(away);
+      await settled();
+      unwrap(await change(away, MemberDuty.NONE));
+      assert.equal(await handed(away), `conflict: ${away} is no member, so it can't lead: add it first (stamp lock-service add ${away})`);
+      unwrap(await change(away, MemberDuty.LEARNER));
+      assert.equal(await handed(away), `conflict: ${away} has no vote yet: wait until it has (stamp lock-service add ${away})`);
+      assert.match(await handed("nobody"), /^conflict: nobody is no member, so it can't lead: members are lock-\d, lock-\d$/);
     }),
   );
 });

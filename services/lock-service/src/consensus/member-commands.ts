@@ -53,6 +53,8 @@ export function memberCommands({ name, addresses, led }: MemberCommandsOptions) 
     transferLeadership: ({ to }: TransferLeadershipRequest) =>
       whileLeading(led, async ({ member }) => {
         if (to === name) return ok({ to });
+        const why = refusedHandover(member, to, addresses);
+        if (why !== undefined) return refused("failedPrecondition", "conflict", why);
         const told = member.transfer(to === "" ? undefined : to);
         return told.ok ? ok({ to: told.value }) : told;
       }),
@@ -110,6 +112,19 @@ function changeTo({ members }: Member, id: MemberId, duty: MemberDuty): Outcome<
     default:
       return refused("invalidArgument", "badRequest", `duty ${duty}: this release knows none, learner and voter`);
   }
+}
+
+/** Returns why the member can't lead now, in words; undefined: it can. `to` is empty: any other member. */
+function refusedHandover({ members, followers }: Member, to: MemberId, addresses: ReadonlyMap<MemberId, Address>): string | undefined {
+  if (to !== "" && !isMember(members, to)) {
+    const known = addresses.has(to) ? `add it first (stamp lock-service add ${to})` : `members are ${members.voters.join(", ")}`;
+    return `${to} is no member, so it can't lead: ${known}`;
+  }
+  if (to !== "" && !isVoter(members, to)) return `${to} has no vote yet: wait until it has (stamp lock-service add ${to})`;
+  const fit = [...followers].some(([id, { answers, full }]) => (to === "" || id === to) && isVoter(members, id) && answers && full);
+  return fit
+    ? undefined
+    : `${to === "" ? "no other voter answers" : `${to} does not answer`} with its standing: see stamp lock-service list, and try again`;
 }
 
 /** Returns why the member can't leave now, in words; undefined: it can. */

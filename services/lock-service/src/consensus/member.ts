@@ -66,6 +66,8 @@ interface Waiting {
 
 export interface MemberFacts extends RaftStatus {
   readonly applied: number;
+  /** Members that have a vote, by this member's log. */
+  readonly voters: readonly MemberId[];
   /** Number of entries that each other member has not acknowledged; empty unless this member leads. */
   readonly lag: Readonly<Record<MemberId, number>>;
   /** Largest number in `lag`; 0 unless this member leads. */
@@ -139,6 +141,7 @@ export class Member {
     return {
       ...status,
       applied: this.#store.applied.index,
+      voters: this.#raft.members.voters,
       lag,
       lagMost: Math.max(0, ...Object.values(lag)),
       waiting: this.#queue.length,

@@ -239,9 +239,32 @@ function findEtcd(own: RoleFacts): Finding[] {
 /** Number of log entries by which a member may lag before it counts as one that does not follow. */
 const lagMax = 1_000;
 
-function findReplication(name: string, own: RoleFacts): Finding[] {
-  const found: Finding[] = [];
-  if (factAt(own, "consensus.full") === false)
+/** Returns the names of the lock services that vote, as their leader knows them; undefined: nobody leads, or the leader does not tell. */
+function votersOf(facts: StampFacts): readonly string[] | undefined {
+  const leader = findingOf(facts, "lock-service").find(({ answer }) => factAt(answer?.facts, "consensus.role") === "leader");
+  return factAt(leader?.answer?.facts, "consensus.voters") as readonly string[] | undefined;
+}
+
+function findMembers(own: RoleFacts): Finding[] {
+  const voters = factAt(own, "consensus.voters") as readonly string[] | undefined;
+  if (factAt(own, "consensus.role") !== "leader" || voters === undefined) return [];
+  const configured = (factAt(own, "consensus.members") as readonly string[] | undefined) ?? [];
+  const without = configured.filter((name) => !voters.includes(name));
+  const unnamed = voters.filter((name) => !configured.includes(name));
+  const survived = `${counted(voters.length, "lock service", ["votes", "vote"])}: the loss of ${Math.floor((voters.length - 1) / 2)} is survived`;
+  return [
+    ...without.map((name) => finding("metadata-members-differ", name, `it has no vote. ${survived}`)),
+    ...unnamed.map((name) => ({
+      ...finding("metadata-members-differ", name, `it has a vote, and \`members\` does not name it. ${survived}`),
+      help: `name it in the configuration again, or take its vote: ./stamp lock-service remove ${name}`,
+    })),
+  ];
+}
+
+function findReplication(name: string, own: RoleFacts, voters: readonly string[] | undefined): Finding[] {
+  const found = findMembers(own);
+  // A lock service without a vote is told of as such.
+  if (factAt(own, "consensus.full") === false && voters?.includes(name) !== false)
     found.push(finding("metadata-copy-behind", name, "the others have not recorded its start yet"));
   const lag = (factAt(own, "consensus.lag") as Readonly<Record<string, number>> | undefined) ?? {};
   for (const [member, entries] of Object.entries(lag)) {
@@ -271,7 +294,7 @@ function findStore(facts: StampFacts): Finding[] {
     const p99Ms = numberAt(own, "wrote.recent.p99Ms");
     if (p99Ms > slowWriteMs && numberAt(own, "wrote.recent.count") >= writesMin)
       found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));
-    found.push(...findEtcd(own), ...findReplication(name, own));
+    found.push(...findEtcd(own), ...findReplication(name, own, votersOf(facts)));
     const leases = (factAt(own, "leases") as readonly LeaseFact[] | undefined) ?? [];
     const known = new Set(findingOf(facts, "partition-server").map((each) => each.name));
     for (const lease of leases.filter((each) => each.name.startsWith("ps/") && known.has(each.name.slice(3)))) {

@@ -218,6 +218,13 @@ export const processKinds = {
     help: "wait: it catches up by itself; if it does not, its log says why: ./stamp logs --role SUBJECT",
     alert: { expr: "stamp_lock_service_log_standing == 0 or stamp_lock_service_log_lag_entries > 1000", lasts: "1m" },
   },
+  "metadata-members-differ": {
+    severity: "warning",
+    means:
+      "The lock services that vote on the metadata are not those of the configuration: one was removed and not added again, or the configuration was " +
+      "changed first. Fewer of them may be lost than the configuration says.",
+    help: "let it vote: ./stamp lock-service add SUBJECT; or, if it was removed for good, take it out of the configuration",
+  },
   "metadata-copy-foreign": {
     severity: "critical",
     means:

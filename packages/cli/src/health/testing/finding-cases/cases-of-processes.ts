@@ -167,6 +167,13 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
     cause: /^it lacks 5000 entries of the log$/,
     notYet: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 500 }, foreign: [] } }),
   },
+  "metadata-members-differ": {
+    change: withFacts("lock-service-1", { consensus: { role: "leader", members: ["a", "b", "c"], voters: ["a", "c"] } }),
+    subject: "b",
+    cause: /^it has no vote\. 2 lock services vote: the loss of 0 is survived$/,
+    help: /^let it vote: \.\/stamp lock-service add b/,
+    notYet: withFacts("lock-service-1", { consensus: { role: "leader", members: ["a", "b", "c"], voters: ["a", "b", "c"] } }),
+  },
   "metadata-copy-foreign": {
     change: withFacts("lock-service-1", { consensus: { full: true, lag: {}, foreign: ["lock-service-2", "lock-service-3"] } }),
     subject: "lock-service-1",
