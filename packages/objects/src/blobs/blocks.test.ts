@@ -218,6 +218,7 @@ const command = fc.oneof(
   fc.record({
     do: fc.constant("commit" as const),
     blocks: fc.array(fc.tuple(fc.nat(5), fc.constantFrom(...sources)), { maxLength: 4 }),
+    keepsUnnamed: fc.boolean(),
   }),
   fc.record({ do: fc.constantFrom("put" as const, "delete" as const) }),
 );
@@ -240,12 +241,14 @@ test("blocks: any sequence of operations does what the model says", () => {
             const size = fresh ?? (source === "uncommitted" ? undefined : committed.find(([k]) => k === key)?.[1]);
             return size === undefined ? undefined : [key, size];
           });
-          const outcome = table.outcome("putBlockList", commit(...step.blocks.map(([n, s]) => [id(n), s] as [Uint8Array, BlockSource])));
+          const list = commit(...step.blocks.map(([n, s]) => [id(n), s] as [Uint8Array, BlockSource]));
+          const outcome = table.outcome("putBlockList", { ...list, keepsUnnamed: step.keepsUnnamed });
           const found = wanted.filter((one) => one !== undefined);
           assert.equal(outcome, found.length === wanted.length ? "blob" : "InvalidBlockList");
           if (found.length !== wanted.length) continue;
           committed = found;
-          uncommitted = new Map();
+          const named = step.blocks.filter(([, source]) => source !== "committed").map(([n]) => toHex(id(n)));
+          uncommitted = new Map(step.keepsUnnamed ? [...uncommitted].filter(([key]) => !named.includes(key)) : []);
           exists = true;
         } else if (step.do === "put") {
           table.outcome("putBlob", { name, conditions, headers, metadata: {}, body: { inline: utf8("x"), places: [] } });
