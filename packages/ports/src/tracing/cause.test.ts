@@ -16,6 +16,8 @@ test("cause: what a caller sends is taken if it is an id, and a span if it is on
     assert.deepEqual(causeOf({ "request-id": "a-1", traceparent: bad }), { "request-id": "a-1" }, bad);
   for (const id of ["", "a b", "a\nb", "x".repeat(65), Array(17).fill("a").join()])
     assert.equal(causeOf({ "request-id": id }), undefined, id);
+  assert.deepEqual(causeOf({ traceparent }), { "request-id": "0af7651916cd43dd8448eb211c80319c", traceparent });
+  assert.equal(causeOf({ traceparent: "x" }), undefined);
   assert.equal(causeOf({}), undefined);
 });
 

@@ -21,11 +21,14 @@ const traceparents = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2
 export const traceparentOf = (text: string | undefined): string | undefined =>
   text !== undefined && traceparents.test(text) ? text : undefined;
 
-/** Reads the cause from the metadata of a call; undefined if the caller told none. */
+/**
+ * Reads the cause from the metadata of a call; undefined if the caller told none. A client of gRPC with a span of its own sends no id of a
+ * request: the id of its trace stands for it.
+ */
 export function causeOf(metadata: Readonly<Record<string, string>>): Cause | undefined {
-  const id = metadata["request-id"];
-  if (id === undefined || !ids.test(id)) return undefined;
   const traceparent = traceparentOf(metadata.traceparent);
+  const id = metadata["request-id"] ?? traceparent?.split("-")[1];
+  if (id === undefined || !ids.test(id)) return undefined;
   return traceparent === undefined ? { "request-id": id } : { "request-id": id, traceparent };
 }
 

@@ -14,6 +14,7 @@ import { busyError, restErrorOf } from "../objects/failures.ts";
 import { endOf, type LocatedBlob } from "../objects/objects.ts";
 import type { CallLimits } from "../routing/router.ts";
 import { type HandleStepInit, isHandleRefusal } from "../trees/handles.ts";
+import { limitsOf } from "./call-limits.ts";
 import { allowedFiles, type GrpcDoorParts, outcomeOf } from "./grpc.ts";
 
 /** Bytes of one read or write at most. */
@@ -35,16 +36,16 @@ export function fileHandlesHandlers(parts: GrpcDoorParts): Handlers<typeof FileH
   const call =
     <Request extends { readonly account: string }, Answer>(operation: string, work: Call<Request, Answer>) =>
     async (request: Request, context: CallContext): Promise<Outcome<Answer>> => {
-      const { deadlineMs, signal } = context;
-      const policy = await allowedFiles(parts, request.account, operation, context, { deadlineMs, signal });
+      const own = limitsOf(context);
+      const policy = await allowedFiles(parts, request.account, operation, context, own);
       if (!policy.ok) return policy;
-      const limits: CallLimits = { deadlineMs, signal, policy: policy.value };
+      const limits: CallLimits = { ...own, policy: policy.value };
       const content: ContentExchange = {
         objects,
         headers: {},
-        cause: undefined,
+        cause: own.cause,
         limits: () => limits,
-        request: { remoteAddress: "grpc", signal },
+        request: { remoteAddress: "grpc", signal: context.signal },
       };
       const done = await work(request, limits, content);
       return outcomeOf(done.ok ? done : { ok: false, error: fileError(done.error) });

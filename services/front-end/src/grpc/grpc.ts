@@ -19,6 +19,7 @@ import { endOf, type LocatedBlob, type Objects } from "../objects/objects.ts";
 import { checkLiteralName } from "../objects/older-names.ts";
 import type { CallLimits } from "../routing/router.ts";
 import type { AuthorizedCall } from "./authorized-call.ts";
+import { limitsOf } from "./call-limits.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
 import { locateBlob } from "./locate-blob.ts";
@@ -54,7 +55,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
   const { objects } = parts;
   const call: AuthorizedCall = (operation, work) => {
     return async (request, context) => {
-      const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+      const limits = limitsOf(context);
       const policy = await allowed(parts, request.account, operation, context, limits);
       if (!policy.ok) return policy;
       const done = await work(request, { ...limits, policy: policy.value });
@@ -114,7 +115,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
 /** Locates the bytes of a blob for an operator, who brings no token of the account. */
 async function whereIs(parts: GrpcDoorParts, request: LocateBlobRequest, context: CallContext) {
   const { accounts, objects } = parts;
-  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const limits = limitsOf(context);
   const found = await accounts.find(request.account, limits);
   if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
   if (!found.ok) return found;
@@ -130,7 +131,7 @@ async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequ
   const first = await iterator.next();
   if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
   const head: PutBlobRequest = first.value;
-  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const limits = limitsOf(context);
   const policy = await allowed(parts, head.account, "PutBlob", context, limits);
   if (!policy.ok) return policy;
   const blobName = checkBlobName(head.blob, true);
@@ -172,7 +173,7 @@ async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequ
 
 async function* getBlob(parts: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
   const { objects } = parts;
-  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const limits = limitsOf(context);
   const who = await allowed(parts, request.account, "GetBlob", context, limits);
   if (!who.ok) throw new FailureError(who.failure);
   const found = await findBlob(objects, request, limits);

@@ -8,7 +8,7 @@ import type { Objects } from "../objects/objects.ts";
 import { readDiverged } from "./read-diverged.ts";
 
 const place = { account: "acme", key: Uint8Array.of(1), operation: 3n, sequence: 12n };
-const context = { deadlineMs: 10_000, signal: new AbortController().signal } as unknown as CallContext;
+const context = { metadata: {}, deadlineMs: 10_000, signal: new AbortController().signal } as unknown as CallContext;
 const none = { inline: new Uint8Array(0), places: [], extents: [], encryptionKeySha256: new Uint8Array(0), encryptionScope: "" };
 
 async function* from(parts: readonly (readonly number[])[]): AsyncGenerator<Uint8Array> {

@@ -17,6 +17,7 @@ import { withZeros } from "../content/download.ts";
 import { decrypted, placeFromWire } from "../content/encryption.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { CallLimits } from "../routing/router.ts";
+import { limitsOf } from "./call-limits.ts";
 
 const pageBytesMax = 1024 * 1024;
 
@@ -28,7 +29,7 @@ interface Page {
 export async function readDiverged(objects: Objects, request: ReadDivergedRequest, context: CallContext): Promise<Outcome<Page>> {
   const { place, startBytes } = request;
   if (place === undefined) return refused("invalidArgument", "badRequest", "no row of a report is named");
-  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const limits = limitsOf(context);
   const { router, downloads } = objects.parts;
   const share = downloads.of({ account: place.account, address: "" }, context.signal);
   const taken = await share.take(pageBytesMax);
