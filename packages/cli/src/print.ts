@@ -38,8 +38,7 @@ export function processTable(status: ClusterStatus): string {
 
 export function endpointLines(status: ClusterStatus): string {
   const { blob, queue, table: tables, file, dfs } = status.endpoints;
-  // The account of the configuration may have no directories.
-  const ofDirectories = dfs === undefined ? [] : [`  dfs    ${new URL(dfs).origin}/ACCOUNT, of accounts with directories`];
+  const ofDirectories = dfs === undefined ? [] : [`  dfs    ${dfs}`];
   const ofShares = file === undefined ? [] : [`  file   ${file}`];
   return [`  blob   ${blob}`, `  queue  ${queue}`, `  table  ${tables}`, ...ofShares, ...ofDirectories].join("\n");
 }
