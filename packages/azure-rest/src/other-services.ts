@@ -164,8 +164,9 @@ function hasHeader(headers: HttpHeaders, name: string): boolean {
 
 const lowered = (target: Target, name: string): string => queryValue(target.query, name)?.toLowerCase() ?? "";
 
-const levelOf = ({ resource }: Target): Level => {
-  const segments = resource.split("/").filter((segment) => segment !== "").length;
+/** Returns how deep the resource is. An escaped slash divides too, as in the names: the SDK for Java writes sources of copies so. */
+export const levelOf = ({ resource }: Target): Level => {
+  const segments = resource.split(/[\\/]|%2f|%5c/i).filter((segment) => segment !== "").length;
   return segments === 0 ? "account" : segments === 1 ? "root" : "path";
 };
 

@@ -25,15 +25,18 @@ test("files: a request is told by method, path, restype, comp and headers", () =
   assert.equal(asked("PUT", "/s/f", { "x-ms-copy-source": "http://x/" }), "CopyFile");
   assert.equal(asked("PUT", "/s/f?restype=hardlink"), "CreateHardLink");
   assert.equal(asked("HEAD", "/s/f"), "GetFileProperties");
+  assert.equal(asked("GET", "/s%2Ff"), "GetFile", "the SDK for Java writes the source of a copy so");
+  assert.equal(asked("GET", "/s%2f?restype=directory"), "GetDirectoryProperties");
   assert.equal(asked("GET", "/s/f?comp=none"), "InvalidQueryParameterValue");
   assert.equal(asked("BREW", "/s/f"), "InvalidHttpVerb");
   assert.equal(new Set(fileOperationNames).size, 45);
 });
 
-test("files: a path is divided before it is decoded, and dots at the end of a name count only if asked for", () => {
+test("files: a path is divided at slashes, escaped ones too, and dots at the end of a name count only if asked for", () => {
   const path = (text: string, headers = {}) => codeOf(parseFileResource(text, headers));
   assert.deepEqual(path("s//a%20b/c...//"), { share: "s", path: ["a b", "c"] });
   assert.deepEqual(path("s/c..", { "x-ms-allow-trailing-dot": "true" }), { share: "s", path: ["c.."] });
+  assert.deepEqual(path("s%2Fa%5cb"), { share: "s", path: ["a", "b"] });
   assert.deepEqual(path("s/../x"), { share: "s", path: ["..", "x"] }, "the tree refuses it");
   assert.deepEqual(path(""), { share: undefined, path: [] });
   assert.equal(path("s/%zz"), "InvalidUri");

@@ -5,7 +5,7 @@
  */
 import { needs, type OperationAuthorization } from "../auth/authorization.ts";
 import type { HttpHeaders } from "../headers.ts";
-import { fileRequestTitle } from "../other-services.ts";
+import { fileRequestTitle, levelOf } from "../other-services.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { queryValue, type Target } from "../target.ts";
 
@@ -130,8 +130,7 @@ export function recognizeFile(method: string, target: Target, headers: HttpHeade
   const told = title === undefined ? undefined : namesByTitle.get(titleKey(title));
   if (told !== undefined) return parsed(told);
   const [restype, comp] = (["restype", "comp"] as const).map((name) => queryValue(target.query, name)?.toLowerCase() ?? "");
-  const isRoot = target.resource.split("/").filter((segment) => segment !== "").length === 1;
-  const onRoot = isRoot ? rootRows[`${method} ${restype} ${comp}`] : undefined;
+  const onRoot = levelOf(target) === "root" ? rootRows[`${method} ${restype} ${comp}`] : undefined;
   if (onRoot !== undefined) return parsed(onRoot);
   return comp === "" && restype === ""
     ? rejected("InvalidUri")

@@ -1,6 +1,6 @@
 /**
- * Resource in the path of a Files request: the account, a share, its root directory, or a path in it. A path is a list of names, decoded one
- * by one: `a%2Fb` has no meaning as a name and is refused by the tree's rules. Dots at the end of a name are dropped unless the request says
+ * Resource in the path of a Files request: the account, a share, its root directory, or a path in it. A path is a list of names:
+ * an escaped slash or backslash divides them as a slash does. Dots at the end of a name are dropped unless the request says
  * `x-ms-allow-trailing-dot: true`, as the service does. How long and deep a path may be is for the tree.
  */
 import type { HttpHeaders } from "../headers.ts";
