@@ -33,12 +33,15 @@ export interface Session {
 export class HandlesBench {
   readonly stamp: ScriptedStamp;
   readonly share: ShareClient;
+  /** Endpoint of the Files service for clients that find no host below `localhost`. */
+  readonly endpoint: string;
   readonly #http: HttpListener;
 
   private constructor(stamp: ScriptedStamp, http: HttpListener) {
     this.stamp = stamp;
     this.#http = http;
     const port = http.address.slice(http.address.lastIndexOf(":") + 1);
+    this.endpoint = `http://127.0.0.1:${port}/${accountName}`;
     this.share = new ShareClient(`http://${accountName}.file.localhost:${port}/share`, credential, options);
   }
 

@@ -1,16 +1,18 @@
 /**
  * The main operations with SDKs of other languages, against a stamp in this process: Python's azure-storage-blob, azure-data-tables,
- * azure-storage-queue and azure-storage-file-share, Go's azblob, aztables, azqueue and azfile. Each SDK is fetched from its registry into a temporary folder; where the language
- * or its registry is missing, a line says so.
+ * azure-storage-queue and azure-storage-file-share, Go's azblob, aztables, azqueue and azfile, Java's azure-storage-file-share. Each SDK is
+ * fetched from its registry into a temporary folder; where the language or its registry is missing, a line says so.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, mock, test } from "node:test";
 import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { testCertificate } from "../conformance/certificate.ts";
 import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
+import { findHosts } from "../files/files-bench.ts";
+import { HandlesBench, read, write } from "../files/handles-bench.ts";
 import { run } from "../tools/commands.ts";
 
 const pythonSdks = [
@@ -111,5 +113,35 @@ test("Go's azblob, aztables, azqueue and azfile do their main operations", async
     console.log(output.trim());
     assert.equal(code, 0, output);
     assert.match(output, /all passed/);
+  }
+});
+
+test("Java's azure-storage-file-share does its main operations, and finds and closes the handle of a gateway", async (context) => {
+  for (const program of ["javac", "mvn"]) if ((await run(program, ["-version"])).code !== 0) return context.skip(`no ${program} here`);
+  const sources = join(import.meta.dirname, "java");
+  const jars = join(folder, "jars");
+  const copy = ["-q", "-B", "-f", join(sources, "pom.xml"), "dependency:copy-dependencies", `-DoutputDirectory=${jars}`];
+  const fetched = await run("mvn", copy, { timeoutMs: 400_000 });
+  if (fetched.code !== 0) return context.skip(`the SDK for Java can't be fetched here: ${fetched.output.trim().split("\n").at(-1)}`);
+  const classes = join(folder, "classes");
+  const compiled = await run("javac", ["-cp", join(jars, "*"), "-d", classes, join(sources, "Files.java")]);
+  assert.equal(compiled.code, 0, compiled.output);
+  findHosts();
+  const bench = await HandlesBench.start();
+  try {
+    await bench.file("held");
+    await bench.open("held", { access: read | write, shareMode: read });
+    const hosts = join(folder, "hosts");
+    writeFileSync(hosts, `127.0.0.1 ${accountName}.file.localhost\n`);
+    const files = ["java", "-XX:TieredStopAtLevel=1", `-Djdk.net.hosts.file=${hosts}`, "-cp", `${classes}:${join(jars, "*")}`, "Files"];
+    for (const command of [files, ["env", `STAMP_FILE_ENDPOINT=${bench.endpoint}`, ...files, "handles"]]) {
+      const { code, output } = await withStamp(...command);
+      console.log(output.trim());
+      assert.equal(code, 0, output);
+      assert.match(output, /all passed/);
+    }
+  } finally {
+    await bench.stop();
+    mock.restoreAll();
   }
 });

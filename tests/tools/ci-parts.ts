@@ -151,7 +151,7 @@ export async function parts(): Promise<Part[]> {
     },
     {
       title: "SDKs of other languages",
-      guards: "Python, Go, Java and .NET clients",
+      guards: "clients of Python, Go and Java",
       command: [...tests, "tests/interop/interop.slow.ts"],
       timeoutMs: 15 * minutes,
     },
