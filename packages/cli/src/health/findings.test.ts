@@ -356,6 +356,15 @@ describe("findings: what is not known is not told as down", () => {
     assert.deepEqual(without.toSorted(), ["metadata-members-differ c", "metadata-members-differ lock-service-1"]);
   });
 
+  it("a follower whose disk is full is told of, though the others serve", () => {
+    const full = findingsOf(withFacts("lock-service-1", { consensus: { full: true, lag: {}, diskFull: true } })(healthy));
+    const found = full.find(({ code }) => code === "metadata-copy-behind");
+    assert.deepEqual(
+      [found?.subject, found?.help, found?.severity],
+      ["lock-service-1", "make room on the disk of /data/lock-service-1", "warning"],
+    );
+  });
+
   it("in pods what helps is for kubectl, of no kind for docker", () => {
     const services = { "front-end-0": "shop-front-end-0.shop-front-end", "partition-server-1": "shop-partition-server-1.shop" };
     const place = {

@@ -133,6 +133,25 @@ test("a message of a member whose rows are of another lineage is not taken up", 
   }
 });
 
+test("a member that had rows of another lineage and has set them aside does not count against a third one any more", async () => {
+  await inScene(7, async () => {
+    await settled();
+    const active = scene.active() as string;
+    const [first, second] = followers() as [string, string];
+    const { transport } = scene.sim.world("stranger");
+    const heard = async (from: string): Promise<void> => {
+      const request = { from, to: second, lineage: new Uint8Array(16).fill(7), messages: [] };
+      unwrap(await transport.client(second, Consensus).deliver(request, { timeoutMs: 1_000 }));
+    };
+    await heard(first);
+    await scene.sim.sleep(5_000);
+    await heard(active);
+    await scene.sim.sleep(5_000);
+    assert.equal(scene.facts(second)?.setAside, false, "two others have had other rows, one after the other");
+    await settled();
+  });
+});
+
 test("a member answers nothing before it has read its folder: it is not taken for an empty one", async () => {
   let refusals = 0;
   for (let seed = 1; seed <= 5; seed++) {

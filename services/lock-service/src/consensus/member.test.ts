@@ -99,8 +99,10 @@ test("member: a disk that is full when the log is cut is waited for", async () =
       await lone.append(1, 2, 1, new Array(20).fill(nothing));
       await lone.sim.sleep(3_000);
       assert.ok(disk.tries > 3);
+      assert.equal(lone.member.facts.diskFull, true);
       disk.full = false;
       await lone.sim.sleep(1_000);
+      assert.equal(lone.member.facts.diskFull, false);
       await lone.append(1, 22, 1, [nothing]);
       assert.deepEqual([lone.member.facts.snapshotIndex, lone.member.facts.applied], [22, 23]);
     },

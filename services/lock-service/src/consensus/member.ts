@@ -74,6 +74,8 @@ export interface MemberFacts extends RaftStatus {
   readonly lagMost: number;
   /** Number of writes that wait for the disk. */
   readonly waiting: number;
+  /** True if the last write found no room. */
+  readonly diskFull: boolean;
   readonly snapshotIndex: number;
 }
 
@@ -145,6 +147,7 @@ export class Member {
       lag,
       lagMost: Math.max(0, ...Object.values(lag)),
       waiting: this.#queue.length,
+      diskFull: this.#full,
       snapshotIndex: this.#store.snapshotIndex,
     };
   }
@@ -313,7 +316,6 @@ export class Member {
     await this.#store.write(readys, this.#receiving);
     const last = readys.at(-1);
     if (last === undefined || this.#stopping.signal.aborted) return;
-    this.#full = false;
     this.#raft.persisted(last.number);
     for (const ready of readys) {
       this.#peers.send(ready.messagesAfterSync);
@@ -323,6 +325,8 @@ export class Member {
     }
     if (this.#raft.status.role !== "leader") await this.#closeReaders();
     await this.#cutIfLong();
+    // Everything found room, also the pieces of a snapshot and the cut.
+    this.#full = false;
     this.#drain();
   }
 

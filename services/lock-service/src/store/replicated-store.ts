@@ -14,7 +14,7 @@
 import { equalBytes, type Failed, FailureError, type Outcome, ok, refused, toHex, unwrap } from "@stamp/base";
 import { refusedByStandby } from "@stamp/metadata-store";
 import { type Address, DiskError, markPath, type ServedService, served, sleep, type World } from "@stamp/ports";
-import { firstSnapshot, type MemberId } from "@stamp/raft";
+import { firstSnapshot, type MemberId, majorityOf, wideOf } from "@stamp/raft";
 import { Consensus, type DeliverRequest } from "@stamp/wire";
 import type { LockServiceConfig } from "../config.ts";
 import type { Leading } from "../consensus/leading.ts";
@@ -105,7 +105,22 @@ export class ReplicatedStore {
   /** Reason why this member does not serve, for people; undefined: nothing. */
   get trouble(): string | undefined {
     const contradiction = this.#member?.status.contradiction;
-    return contradiction ?? this.#waits;
+    return contradiction ?? this.#waits ?? this.#election;
+  }
+
+  /** Text of what a member waits for that knows no leader; undefined: it knows one, or does not run yet. */
+  get #election(): string | undefined {
+    const { leader, full } = this.#member?.status ?? {};
+    if (this.#member === undefined || leader !== undefined) return undefined;
+    const count = this.#member.members.voters.length;
+    const most = majorityOf(count);
+    // A removed one whose folder is lost does not know the members.
+    if (count === 0) return "a leader: no lock service that leads has sent it anything";
+    if (full === true) return `an election: ${most} of ${count} lock services that vote have to answer: start those that are away`;
+    return (
+      `an election: when the lock services have been started again, ${wideOf(count)} of ${count} have to answer, or ${most} that went on running: ` +
+      "start those that are away; one whose disk is lost, under its name with an empty folder"
+    );
   }
 
   get facts(): { readonly consensus: object } {
@@ -117,7 +132,6 @@ export class ReplicatedStore {
         lineage: toHex(this.#lineage),
         setAside: (this.#folder?.number ?? 1) > 1,
         store: this.#folder?.number ?? 1,
-        foreign: this.#foreign,
       },
     };
   }
@@ -133,6 +147,7 @@ export class ReplicatedStore {
   get behind(): string | undefined {
     const facts = this.#member?.facts;
     if (facts === undefined) return this.#waits;
+    if (facts.diskFull) return "room on its disk: it writes nothing until then";
     if (!facts.full) return "its standing: after a start a lock service counts again when the others have recorded it";
     const missing = facts.commit - facts.applied;
     return missing > behindMax ? `${missing} entries of the log that the others have` : undefined;
@@ -300,7 +315,7 @@ export class ReplicatedStore {
     this.#member = member;
     this.#doubtsFolder = false;
     member.start();
-    if (isEmpty) this.#asking = this.#askWhileEmpty(member);
+    this.#asking = this.#askInDoubt(member);
     while (!signal.aborted && !this.#isForeign && !this.#doubtsFolder) {
       const { leading } = member;
       if (leading === undefined) await this.#newsOf(() => this.#isForeign || signal.aborted || member.leading !== undefined);
@@ -308,11 +323,14 @@ export class ReplicatedStore {
     }
   }
 
-  /** Asks the others what they hold while this member has no rows: if nobody has any, people are told. */
-  async #askWhileEmpty(member: Member): Promise<void> {
+  /**
+   * Asks the others what they hold while this member has no rows: if nobody has any, people are told. Also while another member had rows of another
+   * lineage: it has set them aside since, and a follower hears from a follower only when it asks.
+   */
+  async #askInDoubt(member: Member): Promise<void> {
     const { signal } = this.#stopping;
-    while (!signal.aborted && this.#member === member && this.#lineage.length === 0) {
-      await this.#peers.ask();
+    while (!signal.aborted && this.#member === member) {
+      if (this.#lineage.length === 0 || this.#foreign.length > 0) await this.#peers.ask();
       await sleep(this.#world.clock, lookAgainMs, signal);
     }
   }

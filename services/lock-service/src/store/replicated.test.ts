@@ -139,6 +139,27 @@ test("the leader's disk is full: another one takes over, no write hangs, and it 
   );
 });
 
+test("all were stopped and one is away: the others say that they need it, or an empty one under its name", async () => {
+  await inScene(8, () =>
+    writing(async (writer) => {
+      await writer.write(5);
+      await settled();
+      for (const name of scene.names) scene.sim.crash(name, { unsynced: "lost", silent: false, stayDown: true });
+      const [away = "", ...others] = scene.names;
+      for (const name of others) scene.sim.restart(name);
+      await scene.sim.sleep(20_000);
+      assert.equal(scene.active(), undefined);
+      for (const name of others)
+        assert.match(scene.sim.role(name)?.status.waitingFor[0] ?? "", /3 of 3 have to answer.*start those that are away/);
+      scene.sim.keyValue(away).wipe();
+      scene.sim.disk(away).wipe();
+      scene.sim.restart(away);
+      await settled();
+      await writer.write(5);
+    }),
+  );
+});
+
 test("a leader that is cut off answers nothing as the active one, and the others elect another one", async () => {
   for (const without of [[], ["answersConfirmed"]] as RuleName[][]) {
     let stale = 0;

@@ -21,7 +21,6 @@ export interface ConsensusFacts {
   readonly applied: number;
   readonly lineage: string;
   readonly setAside: boolean;
-  readonly foreign: readonly string[];
   readonly snapshotIndex: number;
 }
 

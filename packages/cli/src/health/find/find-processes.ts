@@ -49,6 +49,7 @@ export function findProcesses(facts: StampFacts): Finding[] {
     ...findClocks(facts),
     ...findRefusing(facts),
     ...findOtherStamp(facts),
+    ...findForeign(facts),
     ...findReleases(facts),
     ...findManagers(facts),
     ...findStore(facts),
@@ -270,9 +271,30 @@ function findReplication(name: string, own: RoleFacts, voters: readonly string[]
   for (const [member, entries] of Object.entries(lag)) {
     if (entries > lagMax) found.push(finding("metadata-copy-behind", member, `it lacks ${entries} entries of the log`));
   }
-  const foreign = (factAt(own, "consensus.foreign") as readonly string[] | undefined) ?? [];
-  if (foreign.length > 0) found.push(finding("metadata-copy-foreign", name, `its metadata are not those of ${foreign.join(" and ")}`));
+  if (factAt(own, "consensus.diskFull") === true) {
+    const cause = "its disk is full: it writes nothing until there is room";
+    found.push({ ...finding("metadata-copy-behind", name, cause), help: `make room on the disk of DATA/${name}` });
+  }
   return found;
+}
+
+/** Finds lock services whose metadata have another lineage than those of a majority; without a majority, all of them. */
+function findForeign(facts: StampFacts): Finding[] {
+  const all = findingOf(facts, "lock-service");
+  const known = all.flatMap(({ name, answer }) => {
+    const lineage = String(factAt(answer?.facts, "consensus.lineage") ?? "");
+    return lineage === "" ? [] : [{ name, lineage }];
+  });
+  const groups = [...Map.groupBy(known, ({ lineage }) => lineage).values()].map((group) => group.map(({ name }) => name));
+  if (groups.length < 2) return [];
+  const most = groups.find((names) => names.length * 2 > all.length);
+  if (most === undefined) {
+    const cause = `${groups.map((names) => names.join(" and ")).join(", ")}: each has other metadata, and none is a majority`;
+    const help = "start the lock services that do not run: the metadata of a majority stay; ./stamp status --data DATA";
+    return [{ ...finding("metadata-copy-foreign", "", cause), help }];
+  }
+  const others = groups.filter((names) => names !== most).flat();
+  return others.map((name) => finding("metadata-copy-foreign", name, `its metadata are not those of ${most.join(" and ")}`));
 }
 
 interface LeaseFact {

@@ -1,5 +1,6 @@
 /** Findings about processes and managers, each with a change that gives it. */
 import { featureLevel } from "@stamp/base";
+import type { ProcessAnswer, ProcessFacts } from "../../facts.ts";
 import type { processKinds } from "../../kinds/kinds-of-processes.ts";
 import { all, type Change, down, everyProcess, nowMs, paused, slow, withAnswer, withFacts, withLevel, withProcess } from "../healthy.ts";
 import type { FindingCase } from "./finding-case.ts";
@@ -7,6 +8,20 @@ import type { FindingCase } from "./finding-case.ts";
 const away = { pid: null, state: "not answering", answer: undefined, absence: "late", silence: "no route" } as const;
 const onHostB = ["extent-node-1", "stream-manager-2", "partition-server-2"];
 const withoutSecret: Change = (facts) => ({ ...facts, asker: { ...facts.asker, problem: "it is not there" } });
+
+/** Gives each of three lock services metadata of a lineage; empty: it has none. */
+const ofLineages =
+  (...lineages: readonly string[]): Change =>
+  (facts) => {
+    const first = facts.processes.find(({ name }) => name === "lock-service-1") as ProcessFacts;
+    const others = facts.processes.filter(({ role }) => role !== "lock-service");
+    const made = lineages.map((lineage, i) => ({
+      ...first,
+      name: `lock-service-${i + 1}`,
+      answer: { ...(first.answer as ProcessAnswer), facts: { consensus: { full: true, lag: {}, lineage } } },
+    }));
+    return { ...facts, processes: [...made, ...others] };
+  };
 
 export const processCases: Readonly<Record<keyof typeof processKinds, FindingCase>> = {
   "supervisor-gone": { change: (facts) => ({ ...facts, supervisor: "gone", supervisorPid: null }), cause: /processes of the last one/ },
@@ -162,10 +177,10 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
     cause: /^90000 revisions older than two hours$/,
   },
   "metadata-copy-behind": {
-    change: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 5_000 }, foreign: [] } }),
+    change: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 5_000 } } }),
     subject: "lock-service-2",
     cause: /^it lacks 5000 entries of the log$/,
-    notYet: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 500 }, foreign: [] } }),
+    notYet: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 500 } } }),
   },
   "metadata-members-differ": {
     change: withFacts("lock-service-1", { consensus: { role: "leader", members: ["a", "b", "c"], voters: ["a", "c"] } }),
@@ -175,10 +190,10 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
     notYet: withFacts("lock-service-1", { consensus: { role: "leader", members: ["a", "b", "c"], voters: ["a", "b", "c"] } }),
   },
   "metadata-copy-foreign": {
-    change: withFacts("lock-service-1", { consensus: { full: true, lag: {}, foreign: ["lock-service-2", "lock-service-3"] } }),
+    change: ofLineages("aa", "bb", "bb"),
     subject: "lock-service-1",
     cause: /^its metadata are not those of lock-service-2 and lock-service-3$/,
-    notYet: withFacts("lock-service-1", { consensus: { full: true, lag: {}, foreign: [] } }),
+    notYet: ofLineages("", "bb", "bb"),
   },
   "metadata-keys-many": {
     change: withFacts("lock-service-1", { keys: 801 }),
