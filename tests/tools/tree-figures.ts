@@ -1,7 +1,7 @@
 /**
- * `node tests/tools/tree-figures.ts [--entries 10000] [--large 100000] [--seconds 2]`: directories and shares beside flat blobs, in one run
- * on a cluster of its own. Prints docs/measurements/trees.md's tables. What is compared is done one after the other, as requests of account
- * SAS over connections that stay open.
+ * `node tests/tools/tree-figures.ts [--entries 10000] [--large 100000] [--seconds 2] [--share]`: directories and shares beside flat blobs, in
+ * one run on a cluster of its own. Prints docs/measurements/trees.md's tables. What is compared is done one after the other, as requests of
+ * account SAS over connections that stay open. With `--share` it makes, lists and deletes one directory of `--large` files in a share only.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { cpus, loadavg } from "node:os";
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     entries: { type: "string", default: "10000" },
     large: { type: "string", default: "100000" },
     seconds: { type: "string", default: "2" },
+    share: { type: "boolean", default: false },
   },
 });
 const [entries, large, seconds] = [Number(values.entries), Number(values.large), Number(values.seconds)];
@@ -227,6 +228,19 @@ async function rangeFigures(): Promise<void> {
   }
 }
 
+/** Makes a directory of a share, lists it and deletes some of its files. */
+async function shareFigures(): Promise<void> {
+  table(`A directory of ${large.toLocaleString("en")} files in a share`, "what", "result");
+  const path = (number: number): string => `/share/large/f${number}`;
+  row("created/s, 64 clients", await rate(64, large, (number) => createFile(path(number))));
+  for (const turn of ["first", "second"]) {
+    const { names, ms } = await listed(file, listOfShare("large"));
+    if (names !== large) throw new Error(`${names} of ${large} are listed`);
+    row(`all listed, ${turn} time`, `${rounded(ms)} ms`);
+  }
+  row(`${some} deleted/s, ${writers} clients`, await rate(writers, some, (number) => file("DELETE", path(number))));
+}
+
 const rootNames = async (): Promise<string[]> => {
   const { text } = await dfs("GET", "/lake?resource=filesystem&recursive=false&maxResults=5000");
   return (JSON.parse(text) as { paths: { name: string }[] }).paths.map(({ name }) => name).filter((name) => name.startsWith("large"));
@@ -278,12 +292,7 @@ async function largeFigures(): Promise<void> {
   row("removed with all below", `${rounded(performance.now() - startMs)} ms`);
 }
 
-try {
-  console.log(`${cpus().length} cores. Load is the mean of the minute before each table.`);
-  await blob("PUT", "/blobs?restype=container");
-  await dfs("PUT", "/lake?resource=filesystem");
-  await file("PUT", "/share?restype=share");
-  for (const path of ["/share/one", "/share/large"]) await file("PUT", `${path}?restype=directory`);
+async function compared(): Promise<void> {
   await directory("/lake/tree");
   for (const path of ["/lake/one", ...Array.from({ length: 100 }, (_, number) => `/lake/tree/d${number}`)]) await directory(path);
   await entryFigures();
@@ -291,6 +300,16 @@ try {
   await streamFigures();
   await rangeFigures();
   await depthFigures();
+}
+
+try {
+  console.log(`${cpus().length} cores. Load is the mean of the minute before each table.`);
+  await blob("PUT", "/blobs?restype=container");
+  await dfs("PUT", "/lake?resource=filesystem");
+  await file("PUT", "/share?restype=share");
+  for (const path of ["/share/one", "/share/large"]) await file("PUT", `${path}?restype=directory`);
+  if (values.share) await shareFigures();
+  else await compared();
 } finally {
   agent.destroy();
   await cluster.close();
