@@ -75,6 +75,40 @@ describe("geo in the console", { skip }, () => {
     }
   });
 
+  test("a dialog of a failover keeps the keyboard inside, begins nothing without a person's word, and gives the focus back", async () => {
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    for (const [name, controls] of [
+      ["Planned failover", ["Cancel", "Fail over"]],
+      ["Forced failover", ["on", "Cancel", "Fail over, and lose that"]],
+    ] as const) {
+      await button(name).focus();
+      await page.keyboard.press("Enter");
+      await dialog().waitFor();
+      const reached = new Set<string>();
+      for (let press = 0; press < 2 * controls.length + 2; press++) {
+        const now = await page.evaluate(`(() => {
+          const { activeElement: at, body } = document;
+          if (at === body) return "";
+          return at.closest("dialog") === null ? "outside" : at.value || at.textContent;
+        })()`);
+        reached.add(String(now));
+        await page.keyboard.press("Tab");
+      }
+      reached.delete("");
+      assert.deepEqual([...reached].sort(), [...controls].sort(), name);
+      await page.keyboard.press("Escape");
+      await dialog().waitFor({ state: "detached" });
+      assert.equal(await page.evaluate("document.activeElement.textContent"), name);
+    }
+    await page.keyboard.press("Enter");
+    await dialog().getByRole("checkbox").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await dialog().count(), 1, "the box is not checked");
+    await page.keyboard.press("Escape");
+    assert.ok(!asked.includes("/api/fail-over"));
+  });
+
   test("a planned failover makes the copy the primary", async () => {
     await fact("The copy is complete", "yes").waitFor({ timeout: slowMs });
     await button("Planned failover").click();
