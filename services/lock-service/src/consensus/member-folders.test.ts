@@ -199,7 +199,8 @@ test("three lost folders, not told to begin a stamp: nothing is served, and it s
   await scene.sim.run(async () => {
     await scene.sim.sleep(60_000);
     assert.equal(scene.active(), undefined);
-    for (const name of scene.names) assert.match(scene.sim.role(name)?.status.waitingFor[0] ?? "", /its disks are lost.*newest copy/);
+    for (const name of scene.names)
+      assert.match(scene.sim.role(name)?.status.waitingFor[0] ?? "", /its disks are lost.*with an empty folder.*newest copy/);
   });
 });
 

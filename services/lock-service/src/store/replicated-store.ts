@@ -46,8 +46,8 @@ const emptyText =
   "the other lock services: this one holds nothing yet, and takes everything from them (a new one: when it was added, stamp lock-service add)";
 /** Text of a member that was not told to begin a stamp: the stamp may have been here. */
 const allEmptyText =
-  "If they hold nothing either, and a stamp was here, its disks are lost: `stamp health` names the newest copy of the metadata " +
-  "(docs/guides/metadata.md)";
+  "If they hold nothing either, and a stamp was here, its disks are lost: start all of them, one whose disk is gone with an " +
+  "empty folder; then `stamp health` names the newest copy of the metadata (docs/guides/metadata.md)";
 /** A member that lacks more committed entries than this is behind. */
 const behindMax = 1_000;
 /** Shortest time between two hand-overs of a leader without room, in milliseconds. */
