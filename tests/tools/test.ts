@@ -49,13 +49,16 @@ const files = wanted.length === 0 ? known : [...new Set(wanted.flatMap(matches))
 const compiled = mkdtempSync(join(tmpdir(), "stamp-compiled-"));
 process.env.NODE_COMPILE_CACHE = compiled;
 process.on("exit", () => rmSync(compiled, { recursive: true, force: true }));
+const minutes = Number(values.minutes ?? (slow ? 10 : 3));
+process.env.STAMP_TEST_FILE_MINUTES = String(minutes * 4);
 const startMs = performance.now();
 const events = run({
   files: files.map((file) => resolve(root, file)),
   cwd: root,
   concurrency: Number(values["at-once"]),
   isolation: "process",
-  timeout: Number(values.minutes ?? (slow ? 10 : 3)) * 60_000,
+  timeout: minutes * 60_000,
+  execArgv: ["--import", join(import.meta.dirname, "file-limit.ts")],
 });
 const { passed, failed, skipped } = await report(events, root, (text) => void process.stdout.write(text), { showOutput: slow });
 const seconds = ((performance.now() - startMs) / 1000).toFixed(1);

@@ -120,25 +120,25 @@ test("uploads: no block of another file with the same name, size and time of cha
 
 test("uploads: one that is stopped while the service is asked for its blocks makes no blob", async () => {
   const { source } = service();
-  const answers: ((blocks: readonly Block[]) => void)[] = [];
+  const answers = new Map<string, (blocks: readonly Block[]) => void>();
   const changes: unknown[] = [];
   Object.assign(source, {
-    blocks: () => new Promise<readonly Block[]>((resolve) => answers.push(resolve)),
+    blocks: ({ name }: typeof path) => new Promise<readonly Block[]>((resolve) => answers.set(name, resolve)),
     change: async (what: unknown) => changes.push(what),
   });
   // Two others hold their places: what comes behind them begins when the first has ended.
-  const ids = [1, 2, 3].map(() => {
-    begin(source, path, new File(["x"], "n"), () => {});
+  const ids = ["a", "b", "c"].map((name) => {
+    begin(source, { ...path, name }, new File(["x"], "n"), () => {});
     return uploads.value.at(-1)?.id ?? 0;
   });
-  await until(() => answers.length === 3);
+  await until(() => answers.size === 3);
   remove(ids[0] ?? 0);
   const digest = Buffer.from(await crypto.subtle.digest("SHA-256", Buffer.from("x"))).toString("hex");
-  answers[0]?.([{ number: 0, digest: digest.slice(0, 24) }]);
+  answers.get("a")?.([{ number: 0, digest: digest.slice(0, 24) }]);
   begin(service().source, path, new File(["x"], "n"), () => {});
   await until(() => state() === "done");
   const begun = changes.length;
-  for (const answer of answers) answer([]);
+  for (const answer of answers.values()) answer([]);
   await until(() => changes.length === begun + 2);
   assert.equal(begun, 0);
 });
