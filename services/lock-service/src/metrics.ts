@@ -22,6 +22,7 @@ export const lockServiceMetrics: Metrics = {
   "consensus.durable": gauge("lock_service_log_durable_index", "Last entry that this member has synced to its disk."),
   "consensus.commit": gauge("lock_service_log_commit_index", "Last entry of the replicated log that is known to be committed."),
   "consensus.applied": gauge("lock_service_log_applied_index", "Last entry whose writes are among the rows."),
+  "consensus.waiting": gauge("lock_service_log_waiting_writes", "Writes that wait for the disk of this member."),
   "consensus.snapshotIndex": gauge("lock_service_log_snapshot_index", "Entry up to which the replicated log was cut."),
   "consensus.store": gauge("lock_service_log_store", "Number of the store of this member: one more for each store that was set aside."),
   "consensus.full": gauge("lock_service_log_standing", "1 while the vote of this lock service counts in a majority."),
