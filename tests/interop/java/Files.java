@@ -212,7 +212,7 @@ public final class Files {
 
   static void lists() {
     ShareDirectoryClient directory = share.createDirectory("list");
-    List<String> names = List.of("B", "a", "d c", "e%20f", "g+h", "ü & x");
+    List<String> names = List.of("B", "a", "d c", "e%20f", "g+h", "\u00fc & x");
     for (String one : names) make(directory, one, one);
     directory.createSubdirectory("Sub");
     for (int size : new int[] {2, 5000}) {
