@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
 import type { DataLakeFileSystemClient } from "@azure/storage-file-datalake";
 import { failure } from "../conformance/target.ts";
-import { type Lake, refusal, startLake } from "./lake.ts";
+import { type Lake, refusal, startLake, write } from "./lake.ts";
 
 let lake: Lake;
 before(async () => {
@@ -22,12 +22,6 @@ async function listed(client: DataLakeFileSystemClient, options: { path?: string
   return names;
 }
 
-async function write(client: DataLakeFileSystemClient, path: string, text: string): Promise<void> {
-  const file = client.getFileClient(path);
-  await file.create();
-  await file.append(text, 0, text.length);
-  await file.flush(text.length);
-}
 const read = async (client: DataLakeFileSystemClient, path: string): Promise<string> =>
   (await client.getFileClient(path).readToBuffer()).toString();
 test("datalake: a file is appended in any order, flushed, read, and shown with the directories on its way", async () => {

@@ -6,7 +6,7 @@ import { type DataLakeFileSystemClient, DataLakeServiceClient } from "@azure/sto
 import { startStamp } from "@stamp/embedded";
 import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
 import { Clients } from "../conformance/target.ts";
-import { refusal, sharedKey } from "./lake.ts";
+import { refusal, sharedKey, write } from "./lake.ts";
 
 let stamp: Awaited<ReturnType<typeof startStamp>>;
 let clients: Clients;
@@ -33,13 +33,6 @@ async function listed(client: DataLakeFileSystemClient, path: string, recursive:
   for await (const page of client.listPaths({ path, recursive }).byPage({ maxPageSize: pageSize }))
     for (const { name, isDirectory } of page.pathItems ?? []) names.push(`${name}${isDirectory ? "/" : ""}`);
   return names;
-}
-
-async function write(client: DataLakeFileSystemClient, path: string, text: string): Promise<void> {
-  const file = client.getFileClient(path);
-  await file.create();
-  await file.append(text, 0, text.length);
-  await file.flush(text.length);
 }
 
 test("flat account: a file is created, appended to, flushed and read, and is a blob", async () => {

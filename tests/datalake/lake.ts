@@ -51,3 +51,11 @@ export const refusal = async (work: Promise<unknown>): Promise<string> => {
   const error = await failure(work);
   return `${error.statusCode} ${(error as { code?: string }).code ?? ""}`;
 };
+
+/** Makes a file, or empties one, and gives it this content of ASCII. */
+export async function write(client: DataLakeFileSystemClient, path: string, text: string): Promise<void> {
+  const file = client.getFileClient(path);
+  await file.create();
+  await file.append(text, 0, text.length);
+  await file.flush(text.length);
+}

@@ -194,6 +194,26 @@ for (const [text, prepare, rangesAfter] of waysOut) {
     }));
 }
 
+test("split: it happened after the copy that was restored, which the log of one child tells: the term ends, and nobody is given a child before", () =>
+  withParts([whole], async (parts) => {
+    answering(unknownOutcome("unavailable", "connectionLost", "gone"))(parts);
+    Object.assign(parts.table, { lineage: 7 });
+    const exists = async (stream: string) => ok(stream.endsWith("/commit-log") && !stream.includes(whole.rangeId));
+    Object.assign(parts.streams, { exists });
+    const split = await parts.reshaper.split(whole.rangeId, utf8("m"));
+    assert.ok(!split.ok);
+    await parts.until(() => parts.ended.length > 0, 30_000, "the term ends");
+    assert.match(parts.ended.join(), /its streams are made at the beginning of a term/);
+    const { ranges } = parts.map.current;
+    assert.deepEqual(
+      ranges.map(({ loaded, origins }) => [loaded, origins?.map(({ rangeId }) => rangeId)]),
+      [
+        [false, [whole.rangeId]],
+        [false, [whole.rangeId]],
+      ],
+    );
+  }));
+
 for (const happened of [true, false]) {
   test(`split: a server that hangs in it, whose lease ends: the keys are served elsewhere at once, ${happened ? "by the children" : "by the parent"}`, () =>
     withParts([whole], async (parts) => {
