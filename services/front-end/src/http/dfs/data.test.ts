@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { packBlockSizes } from "@stamp/wire";
-import { blockIdAt, plan, positionOfBlock } from "./data.ts";
+import { blockIdAt, flushOnce, plan, positionOfBlock } from "./data.ts";
 
 type Sizes = readonly (readonly [position: number, sizeBytes: number])[];
 const packed = (sizes: Sizes): Uint8Array =>
@@ -48,4 +48,23 @@ test("flush, an id that stands twice among the blocks: it is refused, because a 
   assert.equal(flushed(twice, [[10, 2]], 12), "InvalidFlushOperation");
   assert.equal(flushed([[10, 10]], [[10, 2]], 12), "InvalidFlushOperation");
   assert.deepEqual(flushed([[10, 8]], [[8, 2]], 10), ["committed 10", "uncommitted 8"]);
+});
+
+test("flush, the file is changed after it was read: nothing is written over the change, and the flush looks again", async () => {
+  const blob = { name: "f", etag: "1", contentLengthBytes: 0n, headers: {}, metadata: { of: "me" }, tags: {}, blobType: "BlockBlob" };
+  const flushedOver = async (listedEtag: string) => {
+    const written: unknown[] = [];
+    const execute = async ({ case: kind, value }: { readonly case: string; readonly value: unknown }) => {
+      if (kind === "getBlob") return { ok: true, value: blob };
+      const lists = { blob: { etag: listedEtag }, packedCommitted: packed([]), packedUncommitted: packed([[0, 1]]) };
+      if (kind === "getBlockList") return { ok: true, value: lists };
+      written.push((value as { readonly conditions: unknown }).conditions);
+      return { ok: false, error: { code: "ConditionNotMet" } };
+    };
+    const exchange = { version: "2025-05-05", objects: { execute }, limits: () => ({}), access: {} };
+    const asked = { position: 1, retains: false, content: undefined, conditions: {} };
+    return [await flushOnce(exchange as never, { blob: {}, name: {} } as never, asked), written];
+  };
+  assert.deepEqual(await flushedOver("2"), ["again", []]);
+  assert.deepEqual(await flushedOver("1"), ["again", [{ ifMatch: "1" }]]);
 });

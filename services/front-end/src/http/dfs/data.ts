@@ -131,7 +131,8 @@ async function flush(exchange: OnPath, asked: Flush): Promise<Parsed<ListedBlobP
   return rejected("ServerBusy");
 }
 
-async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): Promise<Parsed<ListedBlobProperties> | "again"> {
+/** One attempt. `again`: the file or its appends changed after they were read, and nothing was written. */
+export async function flushOnce(exchange: OnPath, { blob, name }: File, asked: Flush): Promise<Parsed<ListedBlobProperties> | "again"> {
   const { objects } = exchange;
   const found = await readUnder(exchange, name, asked.conditions);
   if (!found.ok) return found;
